@@ -10,10 +10,10 @@ export type LogFields = Readonly<Record<string, unknown>>;
  * with their inputs.
  */
 export interface Logger {
-  error(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  debug(message: string, fields?: LogFields): void;
+  error(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  info(fields: LogFields, message: string): void;
+  debug(fields: LogFields, message: string): void;
   /** A logger that adds these fields to each of its lines. */
   child(fields: LogFields): Logger;
 }
