@@ -1,0 +1,175 @@
+import { Queue } from 'bullmq';
+import type { RedisQueueBackend } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { GatewayError } from '../../errors.ts';
+import type { AbandonFate, JobFacts, JobPlace, JobQueue, NewJob } from '../../ports/job-queue.ts';
+import { bullClass } from './bull-class.ts';
+import { composedBackend } from './composed-backend.ts';
+import { GPU_QUEUE } from './keys.ts';
+import type { PoolKeys } from './keys.ts';
+import { Scripts } from './scripts.ts';
+
+/** What the queue needs to know beside its connection. */
+export interface BullJobQueueOptions {
+  /** A `prompt` connection; the caller closes it. */
+  redis: Redis;
+  keys: PoolKeys;
+  /** This ingress; its sync jobs are evicted when its liveness key is gone. */
+  ingressId: string;
+  /** Most jobs that may wait in the pool. */
+  waitingCap: number;
+  /** Most attempts a job gets before its failure is final. */
+  maxAttempts: number;
+}
+
+/** BullMQ's event stream is a hint for its own tools; keep it short. */
+export const BULL_STREAMS = { events: { maxLen: 1000 } } as const;
+
+/** The gpu queue as an ingress uses it: real BullMQ jobs, each added together with its request in one step. */
+export class BullJobQueue implements JobQueue {
+  readonly queue: Queue<JobFacts>;
+  private readonly options: BullJobQueueOptions;
+  private readonly scripts: Scripts;
+  private readonly submitting = new Map<string, { job: NewJob; arrival: number }>();
+  /** Jobs whose submission or removal got no answer: given up again once Redis is back. */
+  private readonly doubtful = new Set<string>();
+
+  constructor(options: BullJobQueueOptions) {
+    this.options = options;
+    this.scripts = new Scripts(options.redis);
+    this.queue = new Queue<JobFacts>(
+      GPU_QUEUE,
+      {
+        connection: options.redis,
+        prefix: options.keys.pool,
+        streams: BULL_STREAMS,
+        skipVersionCheck: true,
+      },
+      composedBackend((backend) => ({
+        addPrioritizedJob: (client, job, encodedOpts, args, keys) =>
+          this.addWithRequest(backend, job, encodedOpts, args, keys),
+        retryFinishedJob: (job) => this.revive(job.id ?? ''),
+      })),
+    );
+    // Connection faults surface where a command fails; the emitter must not throw them a second time.
+    this.queue.on('error', () => undefined);
+  }
+
+  async submit(job: NewJob): Promise<{ arrival: number }> {
+    this.requireRedis();
+    const entry = { job, arrival: -1 };
+    this.submitting.set(job.id, entry);
+    try {
+      await this.queue.add(job.facts.route, job.facts, {
+        jobId: job.id,
+        priority: bullClass(job.points),
+        attempts: this.options.maxAttempts,
+        backoff: { type: 'berth' },
+        stackTraceLimit: 0,
+      });
+    } catch (error) {
+      if (error instanceof GatewayError) throw error;
+      this.doubtful.add(job.id);
+      throw unavailable(error);
+    } finally {
+      this.submitting.delete(job.id);
+    }
+    if (entry.arrival < 0) throw new GatewayError('queue_full', 'too many jobs are waiting', { retryAfterSeconds: 60 });
+    return { arrival: entry.arrival };
+  }
+
+  async abandon(jobId: string, code: 'client_closed' | 'cancelled'): Promise<AbandonFate> {
+    const { keys } = this.options;
+    try {
+      const own = JSON.stringify({ pool: keys.pool, queue: keys.queue, code });
+      const fates = (await this.scripts.run('abandon', keys.pool, own, jobId)) as AbandonFate[];
+      this.doubtful.delete(jobId);
+      return fates[0] ?? 'settled';
+    } catch (error) {
+      this.doubtful.add(jobId);
+      throw unavailable(error);
+    }
+  }
+
+  /** Gives up again what got no answer before; call it whenever Redis answers. Returns how many are left. */
+  async settleDoubts(): Promise<number> {
+    for (const jobId of [...this.doubtful]) await this.abandon(jobId, 'client_closed');
+    return this.doubtful.size;
+  }
+
+  async inspect(jobIds: readonly string[]): Promise<JobPlace[]> {
+    if (jobIds.length === 0) return [];
+    const { redis, keys } = this.options;
+    try {
+      const active = new Set(await redis.lrange(`${keys.queue}active`, 0, -1));
+      const pipeline = redis.pipeline();
+      for (const id of jobIds) pipeline.hmget(`${keys.queue}${id}`, 'cls', 'finishedOn');
+      const replies = (await pipeline.exec()) ?? [];
+      return jobIds.map((id, index) => {
+        const [error, reply] = replies[index] ?? [new Error('no reply'), null];
+        if (error) throw error;
+        const [cls, finishedOn] = reply as (string | null)[];
+        if (cls === null || cls === undefined) return 'absent';
+        if (active.has(id)) return 'running';
+        return finishedOn ? 'ended' : 'waiting';
+      });
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  /** Closes BullMQ's side; the connection stays the caller's. */
+  async close(): Promise<void> {
+    await this.queue.close();
+  }
+
+  private requireRedis(): void {
+    if (this.options.redis.status !== 'ready') throw unavailable(new Error('not connected'));
+  }
+
+  private async addWithRequest(
+    backend: RedisQueueBackend,
+    ...[job, encodedOpts, args, keys]: Parameters<RedisQueueBackend['addPrioritizedJob']> extends [unknown, ...infer R]
+      ? R
+      : never
+  ): Promise<string> {
+    const [id] = [String(job.id)];
+    const entry = this.submitting.get(id);
+    if (entry === undefined) throw new Error('jobs are added by submit() alone');
+    const { job: newJob } = entry;
+    const { keys: pool, ingressId, waitingCap } = this.options;
+    const own = JSON.stringify({
+      pool: pool.pool,
+      queue: pool.queue,
+      id,
+      cls: bullClass(newJob.points),
+      band: newJob.facts.band,
+      waitingCap,
+      ...(newJob.facts.mode === 'sync' ? { ingress: ingressId } : {}),
+    });
+    const bull = backend.addPrioritizedJobArgs(job, encodedOpts, args, keys) as (string | Buffer)[];
+    const reply = await this.scripts.run('submit', ...bull, own, newJob.sealedHead, newJob.body ?? Buffer.alloc(0));
+    if (Array.isArray(reply)) entry.arrival = Number(reply[1]);
+    return id;
+  }
+
+  private async revive(jobId: string): Promise<void> {
+    const { keys } = this.options;
+    const own = JSON.stringify({ pool: keys.pool, queue: keys.queue, id: jobId });
+    const reply = await this.scripts.run('revive', keys.pool, own);
+    if (reply === 'gone') throw new GatewayError('job_not_found', 'there is no such failed job');
+    if (reply === 'cannot') throw new GatewayError('result_gone', 'the request of this job is not kept any more');
+  }
+}
+
+/** Translates whatever ioredis or BullMQ threw into the one thing a client can act on. */
+export function unavailable(cause: unknown): GatewayError {
+  const text = cause instanceof Error ? cause.message : '';
+  if (text.startsWith('OOM')) {
+    return new GatewayError('memory_full', 'Redis has no memory left for new jobs', { cause, retryAfterSeconds: 30 });
+  }
+  if (text.startsWith('MISCONF')) {
+    return new GatewayError('storage_full', 'Redis cannot write to its disk', { cause, retryAfterSeconds: 30 });
+  }
+  return new GatewayError('redis_unavailable', 'the queue is not reachable right now', { cause, retryAfterSeconds: 2 });
+}

@@ -1,0 +1,49 @@
+-- Returns jobs from `active` to their rightful place: the orphans of a crash, or the running job at shutdown.
+-- A job whose answer had begun cannot run again unseen by its client: it is failed instead. Needs remove.lua.
+--
+-- KEYS   1 pool
+-- ARGV   1 JSON {pool, queue, fence, keep?, only?, message, retainMs}
+-- Returns {ids handed back, ids failed} or 'fenced'.
+-- Atomic so that no job is ever in two places or in none.
+
+local own = cjson.decode(ARGV[1])
+local pool, queue = own.pool, own.queue
+if not owns_gpu(pool, own.fence) then return 'fenced' end
+
+local function has_content(id)
+  local last = rcall('XREVRANGE', pool .. ':log:' .. id, '+', '-', 'COUNT', 1)[1]
+  if not last then return false, 0 end
+  local run, offset = string.match(last[1], '^(%d+)-(%d+)$')
+  return offset ~= '0' and offset ~= '18446744073709551615', run
+end
+
+local back, failed = {}, {}
+for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
+  if id ~= own.keep and (not own.only or own.only == id) then
+    rcall('LREM', queue .. 'active', 0, id)
+    rcall('DEL', queue .. id .. ':lock')
+    rcall('SREM', queue .. 'stalled', id)
+    if rcall('EXISTS', queue .. id) == 1 then
+      local begun, run = has_content(id)
+      if begun then
+        local now = redis_now()
+        local ended = cjson.encode({ ok = false, code = 'internal_error', message = own.message })
+        redis.pcall('XADD', pool .. ':log:' .. id, run .. '-18446744073709551615', 'e', ended)
+        rcall('HSET', queue .. id, 'failedReason', own.message, 'finishedOn', tostring(now),
+          'outcome', 'failed', 'code', 'internal_error', 'gpuMs', 0)
+        rcall('ZADD', queue .. 'failed', now, id)
+        drop_waiter(pool, id)
+        rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
+        rcall('ZADD', pool .. ':retain', now + own.retainMs, id)
+        rcall('PEXPIRE', pool .. ':log:' .. id, own.retainMs)
+        announce(pool, 'end', id, 'failed internal_error')
+        failed[#failed + 1] = id
+      else
+        place(pool, queue, id)
+        announce(pool, 'wait', id, '')
+        back[#back + 1] = id
+      end
+    end
+  end
+end
+return { back, failed }

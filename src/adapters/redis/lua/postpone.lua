@@ -1,0 +1,38 @@
+-- A failed attempt that will be repeated: the job waits out its backoff in BullMQ's delayed set, keeping its
+-- arrival number, and the next job goes. Needs fetch.lua and `bull_delay` (BullMQ's moveToDelayed).
+--
+-- KEYS   moveToDelayed's eleven, then moveToActive's eleven
+-- ARGV   1-9 moveToDelayed's; 10 prefix; 11 msgpack options of moveToActive;
+--        12 JSON {pool, queue, fence, expectedNow, id, token, fetchNext}
+-- Returns as settle.lua.
+
+local own = cjson.decode(ARGV[12])
+local pool, queue, id = own.pool, own.queue, own.id
+if not owns_gpu(pool, own.fence) then return 'fenced' end
+
+local delay_keys, activate_keys = {}, {}
+for i = 1, 11 do
+  delay_keys[i] = KEYS[i]
+  activate_keys[i] = KEYS[11 + i]
+end
+local function next_job()
+  if not own.fetchNext then return { 0, false, tostring(redis_now()) } end
+  return fetch(activate_keys, ARGV[10], ARGV[11], own)
+end
+
+local lock_key = queue .. id .. ':lock'
+local lock = rcall('GET', lock_key)
+if lock ~= own.token then
+  local active = false
+  for _, other in ipairs(rcall('LRANGE', delay_keys[2], 0, -1)) do active = active or other == id end
+  if not active then return next_job() end
+  if lock then return 'lost' end
+  rcall('SET', lock_key, own.token, 'PX', 60000)
+end
+
+local now = redis_now()
+local bull_argv = { ARGV[1], tostring(now), ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], '0', '' }
+local moved = bull_delay(delay_keys, bull_argv)
+if moved ~= 0 then return { moved, false, tostring(now) } end
+announce(pool, 'wait', id, '')
+return next_job()

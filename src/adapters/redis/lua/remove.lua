@@ -1,0 +1,45 @@
+-- Fragment: taking a job out of Redis altogether. Needs place.lua before it.
+
+-- Tells every process that follows the control stream what became of a job.
+local function announce(pool, event, id, detail)
+  rcall('XADD', pool .. ':control', 'MAXLEN', '~', 2000, '*', 'e', event, 'j', id, 'd', detail or '')
+end
+
+-- Forgets that an ingress waits for this job.
+local function drop_waiter(pool, id)
+  local ingress = rcall('HGET', pool .. ':payload:' .. id, 'ingress')
+  if ingress then rcall('SREM', pool .. ':waiters:' .. ingress, id) end
+end
+
+-- Removes every trace: BullMQ's record and sets, request, answer, index entries.
+local function erase(pool, queue, id)
+  drop_waiter(pool, id)
+  rcall('LREM', queue .. 'wait', 0, id)
+  rcall('ZREM', queue .. 'prioritized', id)
+  rcall('ZREM', queue .. 'delayed', id)
+  rcall('ZREM', queue .. 'completed', id)
+  rcall('ZREM', queue .. 'failed', id)
+  rcall('ZREM', pool .. ':retain', id)
+  rcall('DEL', queue .. id, queue .. id .. ':lock', queue .. id .. ':logs',
+    pool .. ':payload:' .. id, pool .. ':log:' .. id)
+end
+
+-- True when the job waits for a client whose ingress is gone. `prompt` says that this command was not held
+-- up on its way (see redis-clock.ts): after an outage a missing liveness key proves nothing yet.
+local function is_abandoned(pool, id, prompt)
+  if not prompt then return false end
+  local ingress = rcall('HGET', pool .. ':payload:' .. id, 'ingress')
+  return ingress and rcall('EXISTS', pool .. ':alive:' .. ingress) == 0
+end
+
+-- Removes a waiting job for good; false if it does not wait.
+local function evict(pool, queue, id, code)
+  local waiting = rcall('ZREM', queue .. 'prioritized', id) + rcall('LREM', queue .. 'wait', 0, id)
+    + rcall('ZREM', queue .. 'delayed', id)
+  if waiting == 0 then return false end
+  local band = rcall('HGET', queue .. id, 'band') or ''
+  erase(pool, queue, id)
+  rcall('HINCRBY', pool .. ':evicted', band .. ' ' .. code, 1)
+  announce(pool, 'end', id, 'evicted ' .. code)
+  return true
+end

@@ -1,0 +1,25 @@
+-- The scorer's look at the queue: nothing waits in BullMQ's `wait` list, and every waiting job stands at its
+-- place, whoever moved it. Needs remove.lua.
+--
+-- KEYS   1 pool
+-- ARGV   1 JSON {pool, queue}
+-- Returns how many jobs were out of place.
+
+local own = cjson.decode(ARGV[1])
+local pool, queue = own.pool, own.queue
+local moved = repair(pool, queue, redis_now())
+local waiting = rcall('ZRANGE', queue .. 'prioritized', 0, -1, 'WITHSCORES')
+for i = 1, #waiting, 2 do
+  local id, score = waiting[i], tonumber(waiting[i + 1])
+  if rcall('EXISTS', queue .. id) == 0 then
+    rcall('ZREM', queue .. 'prioritized', id)
+    moved = moved + 1
+  else
+    local right = score_of(pool, queue, id)
+    if score ~= right then
+      rcall('ZADD', queue .. 'prioritized', 'XX', string.format('%.0f', right), id)
+      moved = moved + 1
+    end
+  end
+end
+return moved

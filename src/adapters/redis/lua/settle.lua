@@ -1,0 +1,62 @@
+-- Ends one run and fetches the next job, in one step: the last pieces of the answer, BullMQ's own finish,
+-- retention, and the next pop. Needs fetch.lua and `bull_finish` (BullMQ's moveToFinished).
+--
+-- KEYS   moveToFinished's fourteen
+-- ARGV   1-9 moveToFinished's; 10 prefix of moveToActive; 11 its msgpack options;
+--        12 JSON {pool, queue, fence, expectedNow, id, token, outcome, code, fetchNext, retainMs, gpuMs, forget, keepPayload};
+--        13.. the log's tail: entry id, field, value, …
+-- Returns {BullMQ's reply or 0, payload fields or false, now}; 'fenced'; 'lost' when the job is not ours any more.
+--
+-- Idempotent under resent commands: once settled, it only fetches, and the fetch is idempotent itself.
+
+local own = cjson.decode(ARGV[12])
+local pool, queue, id = own.pool, own.queue, own.id
+if not owns_gpu(pool, own.fence) then return 'fenced' end
+
+local activate_keys = { KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[14] }
+local function next_job()
+  if not own.fetchNext then return { 0, false, tostring(redis_now()) } end
+  return fetch(activate_keys, ARGV[10], ARGV[11], own)
+end
+
+local lock_key = queue .. id .. ':lock'
+local lock = rcall('GET', lock_key)
+if lock ~= own.token then
+  local active = false
+  for _, other in ipairs(rcall('LRANGE', KEYS[2], 0, -1)) do active = active or other == id end
+  if not active then
+    if rcall('EXISTS', queue .. id) == 1 and not rcall('HGET', queue .. id, 'outcome') then return 'lost' end
+    return next_job()
+  end
+  if lock then return 'lost' end
+  -- The lock ran out during an outage, but we still own the GPU and the job was not given away.
+  rcall('SET', lock_key, own.token, 'PX', 60000)
+end
+
+local now = redis_now()
+local log = pool .. ':log:' .. id
+for i = 13, #ARGV - 2, 3 do
+  -- Refused when stored by an earlier copy of this command; anything else is a real error.
+  local ok = redis.pcall('XADD', log, ARGV[i], ARGV[i + 1], ARGV[i + 2])
+  if type(ok) == 'table' and ok.err and not string.find(ok.err, 'equal or smaller', 1, true) then return ok end
+end
+
+local bull_argv = { ARGV[1], tostring(now), ARGV[3], ARGV[4], ARGV[5], '0', ARGV[7], ARGV[8], ARGV[9] }
+local finished = bull_finish(KEYS, bull_argv)
+if finished ~= 0 then return { finished, false, tostring(now) } end
+
+if own.forget then
+  erase(pool, queue, id)
+else
+  rcall('HSET', queue .. id, 'outcome', own.outcome, 'code', own.code, 'gpuMs', own.gpuMs)
+  drop_waiter(pool, id)
+  if own.keepPayload then
+    rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
+  else
+    rcall('DEL', pool .. ':payload:' .. id)
+  end
+  rcall('ZADD', pool .. ':retain', now + own.retainMs, id)
+  rcall('PEXPIRE', log, own.retainMs)
+end
+announce(pool, 'end', id, own.outcome .. ' ' .. own.code)
+return next_job()

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import { asLuaFunction } from './bull-scripts.ts';
+import type { WrappedScript } from './bull-scripts.ts';
+
+interface Recipe {
+  keys: number;
+  /** BullMQ texts to wrap: BullMQ's name to our function's name. */
+  wraps?: Partial<Record<WrappedScript, string>>;
+  fragments?: readonly string[];
+}
+
+const QUEUE_FRAGMENTS = ['place', 'remove'] as const;
+
+const RECIPES = {
+  submit: { keys: 9, wraps: { addPrioritizedJob: 'bull_add' }, fragments: ['place'] },
+  claim: { keys: 11, wraps: { moveToActive: 'bull_activate' }, fragments: [...QUEUE_FRAGMENTS, 'fetch'] },
+  settle: {
+    keys: 14,
+    wraps: { moveToActive: 'bull_activate', moveToFinished: 'bull_finish' },
+    fragments: [...QUEUE_FRAGMENTS, 'fetch'],
+  },
+  postpone: {
+    keys: 22,
+    wraps: { moveToActive: 'bull_activate', moveToDelayed: 'bull_delay' },
+    fragments: [...QUEUE_FRAGMENTS, 'fetch'],
+  },
+  'hand-back': { keys: 1, fragments: [...QUEUE_FRAGMENTS, 'owns'] },
+  append: { keys: 2 },
+  watch: { keys: 1, fragments: [...QUEUE_FRAGMENTS, 'owns'] },
+  abandon: { keys: 1, fragments: QUEUE_FRAGMENTS },
+  'sweep-abandoned': { keys: 1, fragments: QUEUE_FRAGMENTS },
+  'sweep-retention': { keys: 1, fragments: QUEUE_FRAGMENTS },
+  repair: { keys: 1, fragments: QUEUE_FRAGMENTS },
+  own: { keys: 1 },
+  'own-beat': { keys: 1 },
+  revive: { keys: 1, fragments: QUEUE_FRAGMENTS },
+} as const satisfies Record<string, Recipe>;
+
+/** Names of Berth's own scripts. */
+export type ScriptName = keyof typeof RECIPES;
+
+/** What a script may be given. */
+export type ScriptArgument = string | number | Buffer;
+
+const luaText = (name: string): string =>
+  readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+
+function compose(name: ScriptName): { lua: string; numberOfKeys: number } {
+  const recipe: Recipe = RECIPES[name];
+  const fragments = (recipe.fragments ?? []).flatMap((part) => (part === 'fetch' ? ['owns', part] : [part]));
+  const wrapped = Object.entries(recipe.wraps ?? {}).map(([script, luaName]) =>
+    asLuaFunction(script as WrappedScript, luaName),
+  );
+  return {
+    lua: [...fragments.filter((part) => part !== 'fetch').map(luaText), ...wrapped,
+      ...(fragments.includes('fetch') ? [luaText('fetch')] : []), luaText(name)].join('\n'),
+    numberOfKeys: recipe.keys,
+  };
+}
+
+const composed = new Map<ScriptName, { lua: string; numberOfKeys: number }>();
+
+/** Runs Berth's scripts on one connection, registering each at its first use. */
+export class Scripts {
+  private readonly redis: Redis;
+  private readonly registered = new Set<ScriptName>();
+
+  constructor(redis: Redis) {
+    this.redis = redis;
+  }
+
+  /** Keys first, then arguments. The reply's strings are UTF-8. */
+  async run(name: ScriptName, ...args: ScriptArgument[]): Promise<unknown> {
+    return this.command(name, '')(...args);
+  }
+
+  /** As `run`, with every string of the reply as a Buffer: for replies that carry bodies. */
+  async runBinary(name: ScriptName, ...args: ScriptArgument[]): Promise<unknown> {
+    return this.command(name, 'Buffer')(...args);
+  }
+
+  private command(name: ScriptName, suffix: '' | 'Buffer'): (...args: ScriptArgument[]) => Promise<unknown> {
+    const commandName = `berth:${name}`;
+    if (!this.registered.has(name)) {
+      const script = composed.get(name) ?? compose(name);
+      composed.set(name, script);
+      this.redis.defineCommand(commandName, script);
+      this.registered.add(name);
+    }
+    // defineCommand adds methods ioredis' types cannot know.
+    const client = this.redis as unknown as Record<string, (...args: ScriptArgument[]) => Promise<unknown>>;
+    const method = client[`${commandName}${suffix}`];
+    if (method === undefined) throw new Error(`script ${name} is not registered`);
+    return method.bind(this.redis);
+  }
+}

@@ -1,0 +1,107 @@
+import type { ResponseLogWriter } from './response-log.ts';
+
+/** What kind of work a route asks for; sets defaults such as leases, and labels metrics. */
+export type JobKind = 'text' | 'image' | 'audio' | 'video' | 'other';
+
+/** Everything BullMQ and its board may see of a job: no body, no header value, no credential. */
+export interface JobFacts {
+  /** Layout of this record; newer ones are refused by older code. */
+  version: 1;
+  method: string;
+  /** The route's pattern, for example `/v1/images/generations` or `/upstream/{model}/…`. */
+  route: string;
+  kind: JobKind;
+  model: string;
+  /** Whether the client asked for a streamed answer. */
+  stream: boolean;
+  member: string;
+  tier: string;
+  /** Base priority in points after floor and ceiling; higher runs sooner. */
+  base: number;
+  band: string;
+  /** `sync`: a connection waits, and the job ends with it. */
+  mode: 'sync' | 'async';
+  bodyBytes: number;
+  /** Lower-case hex SHA-256 of the body's bytes. */
+  bodySha256: string;
+}
+
+/** Where a job's request body is kept. */
+export type BodyPlace = 'none' | 'redis' | 'store';
+
+/** A job to be queued. */
+export interface NewJob {
+  /** Lower-case UUIDv4, chosen before the submission so that a repeat of it is harmless. */
+  id: string;
+  facts: JobFacts;
+  /** Points it competes with: base priority plus tier bonus. */
+  points: number;
+  /** Sealed method, target and headers. */
+  sealedHead: Buffer;
+  /** The body when it is kept in Redis, else null. */
+  body: Buffer | null;
+}
+
+/** What became of a job its client gave up. */
+export type AbandonFate = 'evicted' | 'aborting' | 'settled';
+
+/** Where the queue has a job right now. */
+export type JobPlace = 'waiting' | 'running' | 'ended' | 'absent';
+
+/** Something that happened to a job, as every process hears it. */
+export interface JobEvent {
+  kind: 'start' | 'wait' | 'end';
+  jobId: string;
+  /** For `end`: outcome and code, parted by a blank. */
+  detail: string;
+}
+
+/** The ingress's side of the queue. All methods throw GatewayError `redis_unavailable` within 2.5 s. */
+export interface JobQueue {
+  /** Durable when it resolves. `queue_full` when the pool's waiting cap is reached. */
+  submit(job: NewJob): Promise<{ arrival: number }>;
+  /** Gives up a job for its client: waiting, it is removed; running, the worker aborts it. */
+  abandon(jobId: string, code: 'client_closed' | 'cancelled'): Promise<AbandonFate>;
+  /** The truth about jobs whose events may have been missed. */
+  inspect(jobIds: readonly string[]): Promise<JobPlace[]>;
+}
+
+/** A job the worker just took off the queue. */
+export interface ClaimedJob {
+  id: string;
+  facts: JobFacts;
+  /** Counts dispatches from 1 and fences the response log; grows also when an attempt was handed back. */
+  run: number;
+  /** Attempts used up before this one. */
+  attemptsMade: number;
+  /** Milliseconds of Redis TIME from submission to this dispatch. */
+  waitedMs: number;
+  sealedHead: Buffer;
+  body: Buffer | null;
+}
+
+/** What a run came to. */
+export type RunResult =
+  | { kind: 'completed' }
+  | { kind: 'failed'; code: string; message: string }
+  | { kind: 'cancelled'; code: string; forget: boolean }
+  | { kind: 'retry'; code: string; message: string; delayMs: number }
+  | { kind: 'handed-back' };
+
+/** Why a run is told to stop; the abort signal's reason. */
+export class RunAborted extends Error {
+  readonly why: 'client_closed' | 'cancelled' | 'shutting_down' | 'fenced';
+
+  constructor(why: RunAborted['why']) {
+    super(`run aborted: ${why}`);
+    this.name = 'RunAborted';
+    this.why = why;
+  }
+}
+
+/** Runs one claimed job to its result; never throws for anything the model server or the client did. */
+export type RunJob = (
+  job: ClaimedJob,
+  log: ResponseLogWriter,
+  signal: AbortSignal,
+) => Promise<RunResult>;

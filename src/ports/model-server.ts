@@ -1,0 +1,56 @@
+/** A request as it goes upstream: the client's own bytes and end-to-end headers. */
+export interface ModelServerRequest {
+  method: string;
+  /** Raw path and query, starting with one slash; never decoded on the way. */
+  target: string;
+  /** Flat list name, value, name, value; hop-by-hop headers already removed. */
+  headers: readonly string[];
+  /** The body's exact bytes, or a stream of them with its known length. */
+  body: Buffer | { stream: AsyncIterable<Buffer>; bytes: number } | null;
+}
+
+/** The upstream's answer: its head now, its body as it is produced. */
+export interface ModelServerAnswer {
+  status: number;
+  /** Flat list name, value, …, end-to-end headers only. */
+  headers: string[];
+  /**
+   * Yields pieces as they arrive; not reading applies backpressure. Throws a ModelServerFault of kind
+   * `truncated` when the connection breaks before the body's end.
+   */
+  body: AsyncIterable<Buffer>;
+}
+
+/** What went wrong below HTTP. `unreachable`: no byte of an answer came. */
+export type ModelServerFaultKind = 'unreachable' | 'truncated' | 'invalid' | 'aborted';
+
+/** Thrown by a ModelServer; `message` names no prompt and no credential. */
+export class ModelServerFault extends Error {
+  readonly kind: ModelServerFaultKind;
+
+  constructor(kind: ModelServerFaultKind, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'ModelServerFault';
+    this.kind = kind;
+  }
+}
+
+/** The upstream process Berth proxies to (llama-swap, or the demo server). */
+export interface ModelServer {
+  /** Scheme, host and port, for logs and lock names. */
+  readonly origin: string;
+  /**
+   * Sends one request. No timeout of its own beyond connecting: a generation may be silent for long.
+   * Aborting closes the connection, which is how a generation is cancelled upstream.
+   */
+  call(request: ModelServerRequest, signal: AbortSignal): Promise<ModelServerAnswer>;
+}
+
+/** What the model server says of its models. */
+export interface ModelCatalogue {
+  /**
+   * Whether the model server knows this id (aliases and unlisted ones included). `unknown` only when its
+   * lists were just read and do not name it; `unsure` when they could not be read.
+   */
+  lookUp(modelId: string): Promise<'known' | 'unknown' | 'unsure'>;
+}
