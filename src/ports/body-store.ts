@@ -13,8 +13,8 @@ export interface BodyWriter {
  * `<job id>.request` or `<job id>.<run>`: one file a run, because file writes are not fenced.
  */
 export interface BodyStore {
-  /** Creates the file; an existing one of that name is replaced. */
-  create(name: string): Promise<BodyWriter>;
+  /** Creates the file, writing from `offset` on (default 0); an existing one of that name is replaced. */
+  create(name: string, offset?: number): Promise<BodyWriter>;
   /** Bytes `from` up to, not including, `to` (default: the end). Iterating throws if the file is gone. */
   read(name: string, from?: number, to?: number): AsyncIterable<Buffer>;
   /** Bytes in the file, or undefined if there is none. */

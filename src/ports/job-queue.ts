@@ -1,7 +1,5 @@
 import type { ResponseLogWriter } from './response-log.ts';
-
-/** What kind of work a route asks for; sets defaults such as leases, and labels metrics. */
-export type JobKind = 'text' | 'image' | 'audio' | 'video' | 'other';
+import type { JobKind } from './telemetry.ts';
 
 /** Everything BullMQ and its board may see of a job: no body, no header value, no credential. */
 export interface JobFacts {

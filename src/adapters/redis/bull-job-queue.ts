@@ -22,6 +22,13 @@ export interface BullJobQueueOptions {
   maxAttempts: number;
 }
 
+type AddArguments = [job: { id?: string }, encodedOpts: unknown, args: unknown[], keys?: unknown];
+
+/** BullMQ builds the script's arguments in a protected method; the text they belong to is pinned and checked. */
+interface ArgumentBuilder {
+  addPrioritizedJobArgs(...args: AddArguments): (string | Buffer)[];
+}
+
 /** BullMQ's event stream is a hint for its own tools; keep it short. */
 export const BULL_STREAMS = { events: { maxLen: 1000 } } as const;
 
@@ -46,9 +53,8 @@ export class BullJobQueue implements JobQueue {
         skipVersionCheck: true,
       },
       composedBackend((backend) => ({
-        addPrioritizedJob: (client, job, encodedOpts, args, keys) =>
-          this.addWithRequest(backend, job, encodedOpts, args, keys),
-        retryFinishedJob: (job) => this.revive(job.id ?? ''),
+        addPrioritizedJob: (_client: unknown, ...args: AddArguments) => this.addWithRequest(backend, args),
+        retryFinishedJob: async (job: { id?: string }) => this.revive(job.id ?? ''),
       })),
     );
     // Connection faults surface where a command fails; the emitter must not throw them a second time.
@@ -127,13 +133,8 @@ export class BullJobQueue implements JobQueue {
     if (this.options.redis.status !== 'ready') throw unavailable(new Error('not connected'));
   }
 
-  private async addWithRequest(
-    backend: RedisQueueBackend,
-    ...[job, encodedOpts, args, keys]: Parameters<RedisQueueBackend['addPrioritizedJob']> extends [unknown, ...infer R]
-      ? R
-      : never
-  ): Promise<string> {
-    const [id] = [String(job.id)];
+  private async addWithRequest(backend: RedisQueueBackend, args: AddArguments): Promise<string> {
+    const id = String(args[0].id);
     const entry = this.submitting.get(id);
     if (entry === undefined) throw new Error('jobs are added by submit() alone');
     const { job: newJob } = entry;
@@ -147,7 +148,7 @@ export class BullJobQueue implements JobQueue {
       waitingCap,
       ...(newJob.facts.mode === 'sync' ? { ingress: ingressId } : {}),
     });
-    const bull = backend.addPrioritizedJobArgs(job, encodedOpts, args, keys) as (string | Buffer)[];
+    const bull = (backend as unknown as ArgumentBuilder).addPrioritizedJobArgs(...args);
     const reply = await this.scripts.run('submit', ...bull, own, newJob.sealedHead, newJob.body ?? Buffer.alloc(0));
     if (Array.isArray(reply)) entry.arrival = Number(reply[1]);
     return id;

@@ -1,16 +1,14 @@
 import { createRedisBackend } from 'bullmq';
-import type { QueueBaseOptions, RedisQueueBackend } from 'bullmq';
+import type { BackendFactory, RedisQueueBackend } from 'bullmq';
 
-/** The parts of BullMQ's Redis backend that Berth replaces. */
-export type BackendOverrides = (backend: RedisQueueBackend) => Partial<RedisQueueBackend>;
-
-/** A BullMQ backend factory whose named methods are Berth's; everything else stays BullMQ's. */
-export function composedBackend(overrides: BackendOverrides) {
-  return (
-    name: string,
-    opts: QueueBaseOptions,
-    flags?: { blocking?: boolean; withBlockingConnection?: boolean },
-  ): RedisQueueBackend => {
+/**
+ * A BullMQ backend factory whose named methods are Berth's; everything else stays BullMQ's. Some of the methods are
+ * protected in BullMQ's types, so the overrides are a plain object here and typed where they are written.
+ */
+export function composedBackend(
+  overrides: (backend: RedisQueueBackend) => object,
+): BackendFactory<RedisQueueBackend> {
+  return (name, opts, flags) => {
     const backend = createRedisBackend(name, opts, flags);
     return Object.assign(backend, overrides(backend));
   };

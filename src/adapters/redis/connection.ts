@@ -1,5 +1,4 @@
 import { Redis } from 'ioredis';
-import type { RedisOptions } from 'ioredis';
 
 /**
  * How a connection behaves while Redis is away. `prompt`: commands fail at once, or after two seconds without a
@@ -16,17 +15,16 @@ export function connectRedis(
   manner: ConnectionManner,
   onError: (error: Error) => void,
 ): Redis {
-  const shared: RedisOptions = {
+  const shared = {
     retryStrategy,
     connectTimeout: 2000,
-    enableAutoPipelining: false,
     ...(manner === 'prompt'
       ? { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2000 }
       : { maxRetriesPerRequest: null }),
   };
   const redis = url.startsWith('unix:')
     ? new Redis({ ...shared, path: url.replace(/^unix:(\/\/)?/, '') })
-    : new Redis(url, shared);
+    : new Redis(url, { ...shared });
   redis.on('error', onError);
   return redis;
 }

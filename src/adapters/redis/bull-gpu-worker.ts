@@ -1,0 +1,213 @@
+import { UnrecoverableError, WaitingError, Worker } from 'bullmq';
+import type { Job } from 'bullmq';
+import type { Redis } from 'ioredis';
+import type { BodyStore } from '../../ports/body-store.ts';
+import { RunAborted } from '../../ports/job-queue.ts';
+import type { ClaimedJob, JobFacts, RunJob, RunResult } from '../../ports/job-queue.ts';
+import { FencedError } from '../../ports/response-log.ts';
+import { composedBackend } from './composed-backend.ts';
+import type { GpuOwner } from './gpu-owner.ts';
+import { GPU_QUEUE } from './keys.ts';
+import type { PoolKeys } from './keys.ts';
+import type { RedisClock } from './redis-clock.ts';
+import { endEntry } from './response-log-format.ts';
+import { RedisResponseLogWriter } from './redis-response-log-writer.ts';
+import { Scripts } from './scripts.ts';
+import { RunSettlement } from './run-settlement.ts';
+
+/** What happened to a job at the worker, for telemetry. */
+export interface RunReport {
+  job: ClaimedJob;
+  result: RunResult;
+  ranMs: number;
+}
+
+/** The worker's surroundings. */
+export interface BullGpuWorkerOptions {
+  /** A `patient` connection. */
+  redis: Redis;
+  keys: PoolKeys;
+  clock: RedisClock;
+  owner: GpuOwner;
+  store: BodyStore;
+  run: RunJob;
+  /** How long records and answers are kept, in ms. */
+  retention: { syncMs: number; completedMs: number; failedMs: number };
+  onDispatch: (job: ClaimedJob, idleGapMs: number | undefined) => void;
+  onReport: (report: RunReport) => void;
+  /** Somebody else owns the GPU. */
+  onFenced: () => void;
+  onError: (error: Error) => void;
+}
+
+/** How often a running job's cancel flag and its client's ingress are looked at, in ms. */
+const WATCH_MS = 250;
+const LOCK_MS = 60_000;
+
+/**
+ * A normal BullMQ worker, one job at a time, whose fetch, finish and retry are Berth's scripts.
+ * A job is settled exactly once, by `settle`, `postpone` or `handBack`; this class owns that.
+ */
+export class BullGpuWorker {
+  private readonly options: BullGpuWorkerOptions;
+  private readonly scripts: Scripts;
+  private readonly settlement: RunSettlement;
+  private readonly worker: Worker<JobFacts>;
+  private running: { id: string; abort: AbortController } | undefined;
+  private lastRunEndedAt: number | undefined;
+
+  constructor(options: BullGpuWorkerOptions) {
+    this.options = options;
+    this.scripts = new Scripts(options.redis);
+    this.settlement = new RunSettlement({ ...options, scripts: this.scripts });
+    this.worker = new Worker<JobFacts>(
+      GPU_QUEUE,
+      async (job: Job<JobFacts>, token?: string) => this.process(job, token ?? ''),
+      {
+        connection: options.redis,
+        prefix: options.keys.pool,
+        concurrency: 1,
+        autorun: false,
+        lockDuration: LOCK_MS,
+        // One owner, fenced: nobody else can be running our job, and orphans are reclaimed by us.
+        skipStalledCheck: true,
+        drainDelay: 5,
+        runRetryDelay: 500,
+        skipVersionCheck: true,
+        settings: { backoffStrategy: () => this.settlement.backoffMs() },
+      },
+      composedBackend((backend) => this.settlement.overrides(backend)),
+    );
+    this.worker.on('error', (error) => options.onError(error));
+    this.settlement.onIdle = (): void => {
+      this.lastRunEndedAt = undefined;
+    };
+  }
+
+  /** Reclaims what a dead predecessor left in `active`, then takes jobs. Returns the reclaimed ids. */
+  async start(): Promise<{ back: string[]; failed: string[] }> {
+    const reclaimed = await this.reclaim();
+    this.options.redis.on('ready', () => void this.reclaimAfterOutage());
+    void this.worker.run().catch((error: unknown) => this.options.onError(asError(error)));
+    return reclaimed;
+  }
+
+  /**
+   * Takes no more jobs; what runs has until `graceMs`, then it is handed back to its place without using an
+   * attempt. Resolves when nothing runs any more.
+   */
+  async stop(graceMs: number): Promise<void> {
+    const closing = this.worker.close();
+    const timer = setTimeout(() => this.running?.abort.abort(new RunAborted('shutting_down')), graceMs);
+    await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, graceMs + 300))]);
+    clearTimeout(timer);
+  }
+
+  /** Whether BullMQ's loop runs. */
+  get isRunning(): boolean {
+    return this.worker.isRunning();
+  }
+
+  private async reclaimAfterOutage(): Promise<void> {
+    this.options.clock.distrust();
+    await this.options.owner.beat();
+    await this.reclaim().catch((error: unknown) => this.options.onError(asError(error)));
+  }
+
+  private async reclaim(): Promise<{ back: string[]; failed: string[] }> {
+    // A fetch whose reply was lost holds the lock of this worker; its own repeat hands that job out.
+    if (this.settlement.isFetching) return { back: [], failed: [] };
+    return this.settlement.handBack(this.running ? { keep: this.running.id } : {});
+  }
+
+  private async process(job: Job<JobFacts>, token: string): Promise<void> {
+    const claimed = this.settlement.claimed(job);
+    const abort = new AbortController();
+    this.running = { id: claimed.id, abort };
+    const watch = setInterval(() => void this.watch(claimed.id, abort), WATCH_MS);
+    const startedAt = performance.now();
+    this.options.onDispatch(claimed, this.lastRunEndedAt === undefined ? undefined : startedAt - this.lastRunEndedAt);
+    const log = new RedisResponseLogWriter({
+      scripts: this.scripts,
+      keys: this.options.keys,
+      store: this.options.store,
+      jobId: claimed.id,
+      run: claimed.run,
+      fence: this.options.owner.fence,
+    });
+    let result: RunResult;
+    try {
+      result = await this.options.run(claimed, log, abort.signal);
+      if (result.kind === 'completed' || result.kind === 'failed') await log.drain();
+    } catch (error) {
+      if (error instanceof FencedError) this.options.onFenced();
+      else this.options.onError(asError(error));
+      result = { kind: 'failed', code: 'internal_error', message: 'the gateway failed while running the job' };
+    } finally {
+      clearInterval(watch);
+    }
+    if (result.kind !== 'completed') await log.discard();
+    const ranMs = Math.max(0, Math.round(performance.now() - startedAt));
+    this.lastRunEndedAt = performance.now();
+    this.running = undefined;
+    this.options.onReport({ job: claimed, result, ranMs });
+    await this.conclude(claimed, token, log, result, ranMs);
+  }
+
+  private async conclude(
+    job: ClaimedJob,
+    token: string,
+    log: RedisResponseLogWriter,
+    result: RunResult,
+    ranMs: number,
+  ): Promise<void> {
+    const { retention } = this.options;
+    if (result.kind === 'handed-back') {
+      await this.settlement.handBack({ only: job.id });
+      throw new WaitingError();
+    }
+    if (result.kind === 'retry') {
+      this.settlement.expect({ id: job.id, token, kind: 'postpone', delayMs: result.delayMs });
+      throw new Error(result.code);
+    }
+    const ok = result.kind === 'completed';
+    const end = ok
+      ? { ok: true as const, bytes: log.bytes }
+      : { ok: false as const, code: result.code, message: result.kind === 'failed' ? result.message : 'cancelled' };
+    this.settlement.expect({
+      id: job.id,
+      token,
+      kind: 'settle',
+      outcome: result.kind,
+      code: ok ? '' : result.code,
+      forget: result.kind === 'cancelled' && result.forget,
+      keepPayload: result.kind === 'failed',
+      gpuMs: ranMs,
+      retainMs: ok ? (job.facts.mode === 'sync' ? retention.syncMs : retention.completedMs)
+        : result.kind === 'failed' ? retention.failedMs : retention.syncMs,
+      tail: [...log.tail(), endEntry(job.run, end)],
+    });
+    if (!ok) throw new UnrecoverableError(result.code);
+  }
+
+  private async watch(id: string, abort: AbortController): Promise<void> {
+    const sentAt = performance.now();
+    const { keys, clock, owner } = this.options;
+    const own = JSON.stringify({ pool: keys.pool, queue: keys.queue, fence: owner.fence, id, expectedNow: clock.estimate() });
+    const reply = (await this.scripts.run('watch', keys.pool, own).catch(() => undefined)) as
+      | [number, string, number, string]
+      | undefined;
+    if (reply === undefined) return;
+    clock.observe(Number(reply[3]), sentAt);
+    if (reply[0] === 0) {
+      abort.abort(new RunAborted('fenced'));
+      this.options.onFenced();
+    } else if (reply[1] !== '') {
+      abort.abort(new RunAborted(reply[1] === 'cancelled' ? 'cancelled' : 'client_closed'));
+    } else if (reply[2] === 1) {
+      abort.abort(new RunAborted('client_closed'));
+    }
+  }
+}
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));

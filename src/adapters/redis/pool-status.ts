@@ -1,0 +1,61 @@
+import type { Redis } from 'ioredis';
+import type { PoolKeys } from './keys.ts';
+
+const REGISTRY_TTL_MS = 10_000;
+
+/** What the processes of a pool tell one another. */
+export class PoolStatus {
+  private readonly redis: Redis;
+  private readonly keys: PoolKeys;
+
+  constructor(redis: Redis, keys: PoolKeys) {
+    this.redis = redis;
+    this.keys = keys;
+  }
+
+  /** Publishes this process' metrics; they are forgotten ten seconds after the last time. */
+  async publishRegistry(process: string, instance: string, json: string): Promise<void> {
+    await this.redis.set(this.keys.registry(process, instance), json, 'PX', REGISTRY_TTL_MS);
+  }
+
+  /** Every process' metrics. */
+  async registries(): Promise<{ process: string; instance: string; json: string }[]> {
+    const prefix = this.keys.registry('', '').slice(0, -1);
+    const names: string[] = [];
+    for (let cursor = '0'; ; ) {
+      const [next, page] = await this.redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', 1000);
+      names.push(...page);
+      if (next === '0') break;
+      cursor = next;
+    }
+    if (names.length === 0) return [];
+    const texts = await this.redis.mget([...new Set(names)]);
+    return [...new Set(names)].flatMap((name, index) => {
+      const json = texts[index];
+      const [process = '', instance = ''] = name.slice(prefix.length).split(':');
+      return json ? [{ process, instance, json }] : [];
+    });
+  }
+
+  /** The owner of the GPU, or undefined while no worker lives. */
+  async owner(): Promise<{ name: string; pid: number; host: string } | undefined> {
+    const [name, pid, host] = await this.redis.hmget(`${this.keys.pool}:owner`, 'name', 'pid', 'host');
+    return name ? { name, pid: Number(pid), host: host ?? '' } : undefined;
+  }
+
+  /** Milliseconds since the scorer's last pass, or undefined when there was none. */
+  async scorerAgeMs(): Promise<number | undefined> {
+    const [scored, [seconds]] = await Promise.all([this.redis.get(`${this.keys.pool}:scored`), this.redis.time()]);
+    return scored === null ? undefined : Math.max(0, (Number(seconds) - Number(scored)) * 1000);
+  }
+
+  /** The worker says which marker it wrote into the shared body store. */
+  async publishStoreMarker(marker: string): Promise<void> {
+    await this.redis.set(`${this.keys.pool}:store-marker`, marker);
+  }
+
+  /** The marker an ingress must find in its body store to share it with the worker. */
+  async storeMarker(): Promise<string | undefined> {
+    return (await this.redis.get(`${this.keys.pool}:store-marker`)) ?? undefined;
+  }
+}

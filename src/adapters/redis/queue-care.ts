@@ -1,0 +1,91 @@
+import type { Redis } from 'ioredis';
+import type { BandBacklog } from '../../ports/telemetry.ts';
+import type { PoolKeys } from './keys.ts';
+import type { RedisClock } from './redis-clock.ts';
+import { Scripts } from './scripts.ts';
+
+const PAGE = 1000;
+
+/** The scorer's duties that touch Redis. */
+export class QueueCare {
+  private readonly redis: Redis;
+  private readonly keys: PoolKeys;
+  private readonly clock: RedisClock;
+  private readonly scripts: Scripts;
+
+  constructor(redis: Redis, keys: PoolKeys, clock: RedisClock) {
+    this.redis = redis;
+    this.keys = keys;
+    this.clock = clock;
+    this.scripts = new Scripts(redis);
+  }
+
+  /** Puts every waiting job back to its place; returns how many were not there. */
+  async repair(): Promise<number> {
+    return Number(await this.scripts.run('repair', this.keys.pool, this.own({})));
+  }
+
+  /** Evicts waiting jobs whose ingress died. */
+  async sweepAbandoned(): Promise<{ jobId: string; band: string }[]> {
+    const sentAt = performance.now();
+    const own = this.own({ expectedNow: this.clock.estimate(), limit: 500 });
+    const [now, ids, bands] = (await this.scripts.run('sweep-abandoned', this.keys.pool, own)) as [string, string[], string[]];
+    this.clock.observe(Number(now), sentAt);
+    return ids.map((jobId, index) => ({ jobId, band: bands[index] ?? '' }));
+  }
+
+  /** Removes jobs whose keeping is over, and, when memory is short, `early` more of the oldest; returns their ids. */
+  async sweepRetention(early: number): Promise<string[]> {
+    const removed: string[] = [];
+    for (;;) {
+      const ids = (await this.scripts.run('sweep-retention', this.keys.pool, this.own({ limit: PAGE, early: 0 }))) as string[];
+      removed.push(...ids);
+      if (ids.length < PAGE) break;
+    }
+    if (early > 0) {
+      removed.push(...((await this.scripts.run('sweep-retention', this.keys.pool, this.own({ limit: PAGE, early }))) as string[]));
+    }
+    return removed;
+  }
+
+  /** What waits in each band, read in pages so that no other command waits long. */
+  async backlog(): Promise<Record<string, BandBacklog>> {
+    const [seconds, micros] = await this.redis.time();
+    const nowMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+    const bands: Record<string, BandBacklog> = {};
+    for (const set of ['prioritized', 'delayed']) {
+      for (let start = 0; ; start += PAGE) {
+        const ids = await this.redis.zrange(`${this.keys.queue}${set}`, start, start + PAGE - 1);
+        const pipeline = this.redis.pipeline();
+        for (const id of ids) pipeline.hmget(`${this.keys.queue}${id}`, 'band', 'timestamp');
+        for (const [, reply] of (await pipeline.exec()) ?? []) {
+          const [band, timestamp] = reply as (string | null)[];
+          if (!band) continue;
+          const entry = (bands[band] ??= { waiting: 0, oldestWaitMs: 0 });
+          entry.waiting += 1;
+          entry.oldestWaitMs = Math.max(entry.oldestWaitMs, nowMs - Number(timestamp));
+        }
+        if (ids.length < PAGE) break;
+      }
+    }
+    return bands;
+  }
+
+  /** Which of these jobs Redis still knows. */
+  async known(jobIds: readonly string[]): Promise<Set<string>> {
+    const pipeline = this.redis.pipeline();
+    for (const id of jobIds) pipeline.exists(`${this.keys.queue}${id}`);
+    const replies = (await pipeline.exec()) ?? [];
+    return new Set(jobIds.filter((_, index) => replies[index]?.[1] === 1));
+  }
+
+  /** Tells every process when the last pass ended. */
+  async markPassed(): Promise<void> {
+    const [seconds] = await this.redis.time();
+    await this.redis.set(`${this.keys.pool}:scored`, String(seconds));
+  }
+
+  private own(extra: object): string {
+    return JSON.stringify({ pool: this.keys.pool, queue: this.keys.queue, ...extra });
+  }
+}

@@ -1,0 +1,253 @@
+import { raw2NextJobData } from 'bullmq';
+import type { Job, RedisQueueBackend } from 'bullmq';
+import type { ClaimedJob, JobFacts } from '../../ports/job-queue.ts';
+import type { GpuOwner } from './gpu-owner.ts';
+import type { PoolKeys } from './keys.ts';
+import type { RedisClock } from './redis-clock.ts';
+import type { StoredEntry } from './response-log-format.ts';
+import type { ScriptArgument, Scripts } from './scripts.ts';
+
+/** How the run that just ended is to leave `active`. */
+export type Expectation =
+  | {
+      kind: 'settle';
+      id: string;
+      token: string;
+      outcome: string;
+      code: string;
+      /** Remove every trace: nobody can ask for it any more. */
+      forget: boolean;
+      /** Keep the request, so that an operator can run the job again. */
+      keepPayload: boolean;
+      retainMs: number;
+      gpuMs: number;
+      tail: StoredEntry[];
+    }
+  | { kind: 'postpone'; id: string; token: string; delayMs: number };
+
+interface Surroundings {
+  scripts: Scripts;
+  keys: PoolKeys;
+  clock: RedisClock;
+  owner: GpuOwner;
+  retention: { failedMs: number };
+  onFenced: () => void;
+}
+
+type Reply = [bull: unknown, payload: Buffer[] | null, now: Buffer];
+type BackendArguments = (string | number | Buffer | undefined)[];
+
+/** BullMQ builds these scripts' arguments in protected methods; the texts they belong to are pinned and checked. */
+interface ArgumentBuilder {
+  moveToDelayedArgs(id: string, timestamp: number, token: string, delay: number, opts: object): BackendArguments;
+}
+
+/**
+ * The three exits of `active` and the way in, as overrides of BullMQ's backend. The processor says with `expect`
+ * how the run ended; BullMQ then calls its finish, which arrives here as one idempotent script.
+ */
+export class RunSettlement {
+  /** Called when a fetch found nothing to run. */
+  onIdle: () => void = () => undefined;
+  private readonly around: Surroundings;
+  private expected: Expectation | undefined;
+  private readonly payloads = new Map<string, { fields: Map<string, Buffer>; nowMs: number }>();
+  private fetching = 0;
+
+  constructor(around: Surroundings) {
+    this.around = around;
+  }
+
+  /** Whether a command that may hand out a job is on its way. */
+  get isFetching(): boolean {
+    return this.fetching > 0;
+  }
+
+  /** Announces how the job that is about to leave the processor ended. */
+  expect(expectation: Expectation): void {
+    this.expected = expectation;
+  }
+
+  /** The backoff of the retry announced last, in ms. */
+  backoffMs(): number {
+    return this.expected?.kind === 'postpone' ? this.expected.delayMs : 0;
+  }
+
+  /** BullMQ's job together with the request that came along with it. */
+  claimed(job: Job<JobFacts>): ClaimedJob {
+    const id = String(job.id);
+    const payload = this.payloads.get(id);
+    this.payloads.delete(id);
+    const body = payload?.fields.get('body');
+    return {
+      id,
+      facts: job.data,
+      run: job.attemptsStarted,
+      attemptsMade: job.attemptsMade,
+      waitedMs: payload === undefined ? 0 : Math.max(0, payload.nowMs - job.timestamp),
+      sealedHead: payload?.fields.get('head') ?? Buffer.alloc(0),
+      body: body !== undefined && body.length > 0 ? body : null,
+    };
+  }
+
+  /** Returns jobs from `active` to their place; of those whose answer had begun, their clients get an error. */
+  async handBack(which: { keep?: string; only?: string }): Promise<{ back: string[]; failed: string[] }> {
+    const { keys, scripts, owner, retention } = this.around;
+    const own = JSON.stringify({
+      pool: keys.pool,
+      queue: keys.queue,
+      fence: owner.fence,
+      message: 'the gateway was interrupted after the answer had begun',
+      retainMs: retention.failedMs,
+      ...which,
+    });
+    const reply = await scripts.run('hand-back', keys.pool, own);
+    if (!Array.isArray(reply)) {
+      this.around.onFenced();
+      return { back: [], failed: [] };
+    }
+    const [back, failed] = reply as [string[], string[]];
+    return { back, failed };
+  }
+
+  /** The overrides for one backend instance. */
+  overrides(backend: RedisQueueBackend): object {
+    const base = backend as unknown as ArgumentBuilder & { queue: { opts: { lockDuration: number; name?: string } } };
+    const pack = (token: string): Buffer => activateOptions(token, base.queue.opts.lockDuration);
+    const activateKeys = bullKeys(backend, [
+      'wait', 'active', 'prioritized', 'events', 'stalled', 'limiter', 'delayed', 'paused', 'meta', 'pc', 'marker',
+    ]);
+    const prefix = this.around.keys.queue;
+    return {
+      moveToActive: async (token: string) =>
+        this.handOut(await this.send('claim', [...activateKeys, prefix, pack(token), this.own({})])),
+      moveToFinished: async (jobId: string, args: BackendArguments) => {
+        const fetchNext = Number(args[14 + 5]) === 1;
+        const { tail, ...facts } = this.expectedEnd(jobId);
+        return this.handOut(
+          await this.send('settle', [
+            ...clean(args, 23),
+            prefix,
+            pack(facts.token),
+            this.own({ ...facts, fetchNext }),
+            ...tail.flat(),
+          ]),
+        );
+      },
+      moveToDelayed: async (
+        jobId: string,
+        timestamp: number,
+        delay: number,
+        token = '0',
+        opts: { fetchNext?: boolean } = {},
+      ) => {
+        const bull = base.moveToDelayedArgs(jobId, timestamp, token, delay, { ...opts, fetchNext: false });
+        const cleaned = clean(bull, 20);
+        return this.handOut(
+          await this.send('postpone', [
+            ...cleaned.slice(0, 11),
+            ...activateKeys,
+            ...cleaned.slice(11),
+            prefix,
+            pack(token),
+            this.own({ id: jobId, token, fetchNext: opts.fetchNext === true }),
+          ]),
+        );
+      },
+    };
+  }
+
+  /** A job that BullMQ ends without our processor having run (it never should) fails as our fault. */
+  private expectedEnd(jobId: string): Extract<Expectation, { kind: 'settle' }> {
+    const expected = this.expected;
+    if (expected?.kind === 'settle' && expected.id === jobId) return expected;
+    return {
+      kind: 'settle',
+      id: jobId,
+      token: expected?.token ?? '',
+      outcome: 'failed',
+      code: 'internal_error',
+      forget: false,
+      keepPayload: true,
+      retainMs: this.around.retention.failedMs,
+      gpuMs: 0,
+      tail: [],
+    };
+  }
+
+  private own(extra: object): string {
+    const { keys, owner, clock } = this.around;
+    return JSON.stringify({
+      pool: keys.pool,
+      queue: keys.queue,
+      fence: owner.fence,
+      expectedNow: clock.estimate(),
+      ...extra,
+    });
+  }
+
+  private async send(script: 'claim' | 'settle' | 'postpone', args: ScriptArgument[]): Promise<Reply | undefined> {
+    this.fetching += 1;
+    const sentAt = performance.now();
+    try {
+      const reply = (await this.around.scripts.runBinary(script, ...args)) as Reply | Buffer;
+      if (Buffer.isBuffer(reply)) {
+        if (reply.toString() === 'fenced') this.around.onFenced();
+        return undefined;
+      }
+      this.around.clock.observe(Number(reply[2].toString()), sentAt);
+      return reply;
+    } finally {
+      this.fetching -= 1;
+    }
+  }
+
+  private handOut(reply: Reply | undefined): ReturnType<typeof raw2NextJobData> {
+    const bull = reply === undefined ? [] : asText(reply[0]);
+    if (typeof bull === 'number') {
+      if (bull < 0) throw new Error(`BullMQ refused the transition (${bull})`);
+      return [];
+    }
+    const next = raw2NextJobData(bull as Parameters<typeof raw2NextJobData>[0]);
+    const id = next[1];
+    if (typeof id === 'string' && reply?.[1]) {
+      this.payloads.clear();
+      this.payloads.set(id, { fields: pairs(reply[1]), nowMs: Number(reply[2].toString()) });
+    } else {
+      this.onIdle();
+    }
+    return next;
+  }
+}
+
+/** MessagePack of {token, lockDuration}: what moveToActive reads. Small enough to write by hand. */
+function activateOptions(token: string, lockDuration: number): Buffer {
+  const text = (value: string): Buffer => {
+    const bytes = Buffer.from(value);
+    return Buffer.concat([Buffer.from([0xd9, bytes.length]), bytes]);
+  };
+  const number = Buffer.alloc(5);
+  number[0] = 0xce;
+  number.writeUInt32BE(lockDuration, 1);
+  return Buffer.concat([Buffer.from([0x82]), text('token'), text(token), text('lockDuration'), number]);
+}
+
+function bullKeys(backend: RedisQueueBackend, names: string[]): string[] {
+  return names.map((name) => backend.toKey(name));
+}
+
+const clean = (args: BackendArguments, count: number): ScriptArgument[] =>
+  Array.from({ length: count }, (_, index) => args[index] ?? '');
+
+function pairs(flat: Buffer[]): Map<string, Buffer> {
+  const map = new Map<string, Buffer>();
+  for (let index = 0; index + 1 < flat.length; index += 2) {
+    map.set(String(flat[index]), flat[index + 1] ?? Buffer.alloc(0));
+  }
+  return map;
+}
+
+function asText(value: unknown): unknown {
+  if (Buffer.isBuffer(value)) return value.toString();
+  return Array.isArray(value) ? value.map(asText) : value;
+}

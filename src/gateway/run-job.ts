@@ -1,0 +1,136 @@
+import { afterFailedAttempt } from '../policy/attempt.ts';
+import type { AttemptRules } from '../policy/attempt.ts';
+import type { FailureCode } from '../errors.ts';
+import type { BodyStore } from '../ports/body-store.ts';
+import { RunAborted } from '../ports/job-queue.ts';
+import type { ClaimedJob, RunJob, RunResult } from '../ports/job-queue.ts';
+import { ModelServerFault } from '../ports/model-server.ts';
+import type { ModelServer, ModelServerAnswer, ModelServerRequest } from '../ports/model-server.ts';
+import { FencedError } from '../ports/response-log.ts';
+import type { ResponseLogWriter } from '../ports/response-log.ts';
+import { SUSPECT_STATUSES, transientAnswer } from './transient-answer.ts';
+
+/** A request as it is sealed beside its job. */
+export interface RequestHead {
+  method: string;
+  target: string;
+  /** Flat end-to-end headers as they go upstream, credentials included. */
+  headers: string[];
+}
+
+/** What running a job needs. */
+export interface RunJobDependencies {
+  modelServer: ModelServer;
+  store: BodyStore;
+  openSeal: (jobId: string, sealed: Buffer) => Buffer;
+  rules: AttemptRules;
+  /** A number in [0, 1), drawn anew. */
+  chance: () => number;
+}
+
+/** Longest body of a suspect status that is read before it is passed on, in bytes. */
+const SUSPECT_BYTES = 64 * 1024;
+
+/**
+ * Runs one job on the model server:
+ *
+ * 1. The request is put together again; a body that is gone fails the job.
+ * 2. It goes upstream. No answer: repeated, or failed.
+ * 3. An answer about the model server's own passing state: repeated, or, at the last attempt, passed on.
+ * 4. Any other answer is the client's: head and body go to the log as they come.
+ * 5. An abort ends the run at whatever stage, in the way its reason says.
+ */
+export function createRunJob(dependencies: RunJobDependencies): RunJob {
+  return async (job, log, signal) => {
+    try {
+      return await run(job, log, signal, dependencies);
+    } catch (error) {
+      if (signal.aborted) return aborted(job, signal.reason);
+      throw error;
+    }
+  };
+}
+
+async function run(
+  job: ClaimedJob,
+  log: ResponseLogWriter,
+  signal: AbortSignal,
+  dependencies: RunJobDependencies,
+): Promise<RunResult> {
+  // 1
+  const request = await rebuild(job, dependencies);
+  if (request === undefined) return { kind: 'failed', code: 'storage_lost', message: 'the request body is gone' };
+  const giveUpOrRetry = (code: FailureCode, message: string, askedMs?: number): RunResult | undefined => {
+    const failed = { attempt: job.attemptsMade + 1, delivered: log.bytes > 0, ...(askedMs === undefined ? {} : { askedMs }) };
+    const verdict = afterFailedAttempt(failed, dependencies.rules, dependencies.chance());
+    return verdict === 'give-up' ? undefined : { kind: 'retry', code, message, delayMs: verdict.retryAfterMs };
+  };
+  // 2
+  let answer: ModelServerAnswer;
+  try {
+    answer = await dependencies.modelServer.call(request, signal);
+  } catch (error) {
+    if (!(error instanceof ModelServerFault) || signal.aborted) throw error;
+    const code = error.kind === 'invalid' ? 'model_server_invalid' : 'model_server_unreachable';
+    return giveUpOrRetry(code, error.message) ?? { kind: 'failed', code, message: error.message };
+  }
+  // 3
+  const body = answer.body[Symbol.asyncIterator]();
+  const first = SUSPECT_STATUSES.has(answer.status) ? await readSuspect(body) : [];
+  if (first.length > 0 || SUSPECT_STATUSES.has(answer.status)) {
+    const transient = transientAnswer(answer.status, answer.headers, Buffer.concat(first).toString());
+    const retry = transient && giveUpOrRetry(transient.code, 'the model server was not ready', transient.askedMs);
+    if (retry) return retry;
+  }
+  // 4
+  log.head({ status: answer.status, headers: answer.headers });
+  try {
+    for (const piece of first) await log.write(piece);
+    for (let next = await body.next(); next.done !== true; next = await body.next()) await log.write(next.value);
+  } catch (error) {
+    if (signal.aborted || error instanceof FencedError || !(error instanceof ModelServerFault)) throw error;
+    const retry = giveUpOrRetry('model_server_truncated', error.message);
+    return retry ?? { kind: 'failed', code: 'model_server_truncated', message: error.message };
+  }
+  return { kind: 'completed' };
+}
+
+async function rebuild(job: ClaimedJob, { store, openSeal }: RunJobDependencies): Promise<ModelServerRequest | undefined> {
+  const head = JSON.parse(openSeal(job.id, job.sealedHead).toString()) as RequestHead;
+  const { bodyBytes } = job.facts;
+  const marks = ['X-Berth-Job-Id', job.id, 'X-Berth-Attempt', String(job.attemptsMade + 1)];
+  const request = { method: head.method, target: head.target, headers: [...head.headers, ...marks] };
+  if (job.body !== null) return job.body.length === bodyBytes ? { ...request, body: job.body } : undefined;
+  if (bodyBytes === 0) return { ...request, body: hasNoBody(head.method) ? null : Buffer.alloc(0) };
+  const name = `${job.id}.request`;
+  if ((await store.size(name)) !== bodyBytes) return undefined;
+  return { ...request, body: { stream: store.read(name), bytes: bodyBytes } };
+}
+
+const hasNoBody = (method: string): boolean => method === 'GET' || method === 'HEAD';
+
+async function readSuspect(body: AsyncIterator<Buffer>): Promise<Buffer[]> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  while (bytes < SUSPECT_BYTES) {
+    const next = await body.next();
+    if (next.done === true) break;
+    pieces.push(next.value);
+    bytes += next.value.length;
+  }
+  return pieces;
+}
+
+function aborted(job: ClaimedJob, reason: unknown): RunResult {
+  const why = reason instanceof RunAborted ? reason.why : 'client_closed';
+  switch (why) {
+    case 'client_closed':
+      return { kind: 'cancelled', code: 'client_closed', forget: job.facts.mode === 'sync' };
+    case 'cancelled':
+      return { kind: 'cancelled', code: 'cancelled', forget: false };
+    case 'shutting_down':
+      return { kind: 'handed-back' };
+    case 'fenced':
+      throw new FencedError('another worker owns the GPU');
+  }
+}
