@@ -1,7 +1,12 @@
 import type { ErrorCode } from '../errors.ts';
 import type { BodyStore } from '../ports/body-store.ts';
 import type { JobEvent, JobPlace } from '../ports/job-queue.ts';
-import type { LogCursor, LogEntry, ResponseHead, ResponseLogReader } from '../ports/response-log.ts';
+import type {
+  LogCursor,
+  LogEntry,
+  ResponseHead,
+  ResponseLogReader,
+} from '../ports/response-log.ts';
 
 /** The client's end. Calls are ordered; none follows `end` or `fail`. */
 export interface ResponseSink {
@@ -41,8 +46,15 @@ export class ResponseRelay {
   private readonly jobId: string;
   private readonly dependencies: RelayDependencies;
   private readonly missing = new AbortController();
+  /** When the worker was heard to begin, by performance.now(). */
+  startedAt: number | undefined;
   private started: () => void = () => undefined;
-  private readonly start = new Promise<void>((resolve) => (this.started = resolve));
+  private readonly start = new Promise<void>((resolve) => {
+    this.started = (): void => {
+      this.startedAt ??= performance.now();
+      resolve();
+    };
+  });
   private check: NodeJS.Timeout | undefined;
   private suspicious = 0;
   private run = 0;
@@ -89,9 +101,14 @@ export class ResponseRelay {
       this.started();
       // An evicted job leaves no log; a forgotten one neither.
       if (event.detail.startsWith('evicted')) {
-        this.lose(event.detail.endsWith('cancelled')
-          ? new AnswerMissing('cancelled', 'the job was cancelled')
-          : new AnswerMissing('redis_unavailable', 'the job was given up while the gateway was not heard of'));
+        this.lose(
+          event.detail.endsWith('cancelled')
+            ? new AnswerMissing('cancelled', 'the job was cancelled')
+            : new AnswerMissing(
+                'redis_unavailable',
+                'the job was given up while the gateway was not heard of',
+              ),
+        );
       }
     }
   }
@@ -133,7 +150,11 @@ export class ResponseRelay {
       case 'file': {
         this.sendHead(sink);
         const name = `${this.jobId}.${entry.run}`;
-        for await (const piece of this.dependencies.store.read(name, this.sentBytes, entry.endOffset)) {
+        for await (const piece of this.dependencies.store.read(
+          name,
+          this.sentBytes,
+          entry.endOffset,
+        )) {
           signal.throwIfAborted();
           await sink.write(piece);
         }
@@ -161,7 +182,8 @@ export class ResponseRelay {
 async function raceAbort(wait: Promise<void>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
-    const onAbort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
+    const onAbort = (): void =>
+      reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
     signal.addEventListener('abort', onAbort, { once: true });
     void wait.then(() => {
       signal.removeEventListener('abort', onAbort);

@@ -8,6 +8,7 @@ import { ModelServerFault } from '../ports/model-server.ts';
 import type { ModelServer, ModelServerAnswer, ModelServerRequest } from '../ports/model-server.ts';
 import { FencedError } from '../ports/response-log.ts';
 import type { ResponseLogWriter } from '../ports/response-log.ts';
+import { endToEnd } from './headers.ts';
 import { SUSPECT_STATUSES, transientAnswer } from './transient-answer.ts';
 
 /** A request as it is sealed beside its job. */
@@ -59,11 +60,22 @@ async function run(
 ): Promise<RunResult> {
   // 1
   const request = await rebuild(job, dependencies);
-  if (request === undefined) return { kind: 'failed', code: 'storage_lost', message: 'the request body is gone' };
-  const giveUpOrRetry = (code: FailureCode, message: string, askedMs?: number): RunResult | undefined => {
-    const failed = { attempt: job.attemptsMade + 1, delivered: log.bytes > 0, ...(askedMs === undefined ? {} : { askedMs }) };
+  if (request === undefined)
+    return { kind: 'failed', code: 'storage_lost', message: 'the request body is gone' };
+  const giveUpOrRetry = (
+    code: FailureCode,
+    message: string,
+    askedMs?: number,
+  ): RunResult | undefined => {
+    const failed = {
+      attempt: job.attemptsMade + 1,
+      delivered: log.bytes > 0,
+      ...(askedMs === undefined ? {} : { askedMs }),
+    };
     const verdict = afterFailedAttempt(failed, dependencies.rules, dependencies.chance());
-    return verdict === 'give-up' ? undefined : { kind: 'retry', code, message, delayMs: verdict.retryAfterMs };
+    return verdict === 'give-up'
+      ? undefined
+      : { kind: 'retry', code, message, delayMs: verdict.retryAfterMs };
   };
   // 2
   let answer: ModelServerAnswer;
@@ -78,29 +90,45 @@ async function run(
   const body = answer.body[Symbol.asyncIterator]();
   const first = SUSPECT_STATUSES.has(answer.status) ? await readSuspect(body) : [];
   if (first.length > 0 || SUSPECT_STATUSES.has(answer.status)) {
-    const transient = transientAnswer(answer.status, answer.headers, Buffer.concat(first).toString());
-    const retry = transient && giveUpOrRetry(transient.code, 'the model server was not ready', transient.askedMs);
+    const transient = transientAnswer(
+      answer.status,
+      answer.headers,
+      Buffer.concat(first).toString(),
+    );
+    const retry =
+      transient &&
+      giveUpOrRetry(transient.code, 'the model server was not ready', transient.askedMs);
     if (retry) return retry;
   }
   // 4
-  log.head({ status: answer.status, headers: answer.headers });
+  log.head({ status: answer.status, headers: endToEnd(answer.headers) });
   try {
     for (const piece of first) await log.write(piece);
-    for (let next = await body.next(); next.done !== true; next = await body.next()) await log.write(next.value);
+    for (let next = await body.next(); next.done !== true; next = await body.next())
+      await log.write(next.value);
   } catch (error) {
-    if (signal.aborted || error instanceof FencedError || !(error instanceof ModelServerFault)) throw error;
+    if (signal.aborted || error instanceof FencedError || !(error instanceof ModelServerFault))
+      throw error;
     const retry = giveUpOrRetry('model_server_truncated', error.message);
     return retry ?? { kind: 'failed', code: 'model_server_truncated', message: error.message };
   }
   return { kind: 'completed' };
 }
 
-async function rebuild(job: ClaimedJob, { store, openSeal }: RunJobDependencies): Promise<ModelServerRequest | undefined> {
+async function rebuild(
+  job: ClaimedJob,
+  { store, openSeal }: RunJobDependencies,
+): Promise<ModelServerRequest | undefined> {
   const head = JSON.parse(openSeal(job.id, job.sealedHead).toString()) as RequestHead;
   const { bodyBytes } = job.facts;
   const marks = ['X-Berth-Job-Id', job.id, 'X-Berth-Attempt', String(job.attemptsMade + 1)];
-  const request = { method: head.method, target: head.target, headers: [...head.headers, ...marks] };
-  if (job.body !== null) return job.body.length === bodyBytes ? { ...request, body: job.body } : undefined;
+  const request = {
+    method: head.method,
+    target: head.target,
+    headers: [...head.headers, ...marks],
+  };
+  if (job.body !== null)
+    return job.body.length === bodyBytes ? { ...request, body: job.body } : undefined;
   if (bodyBytes === 0) return { ...request, body: hasNoBody(head.method) ? null : Buffer.alloc(0) };
   const name = `${job.id}.request`;
   if ((await store.size(name)) !== bodyBytes) return undefined;

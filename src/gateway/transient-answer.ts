@@ -15,16 +15,25 @@ const PASSING_500 = /unloaded|shutting down|reload|exited prematurely|not ready/
  * while a process is not ready, 429 of its concurrency limit, and those of its 500s that a moment mends. A status that
  * the model itself sent is never one.
  */
-export function transientAnswer(status: number, headers: readonly string[], body: string): TransientAnswer | undefined {
+export function transientAnswer(
+  status: number,
+  headers: readonly string[],
+  body: string,
+): TransientAnswer | undefined {
   const error = readError(body);
   const asked = retryAfterMs(headers);
   const wait = asked === undefined ? {} : { askedMs: asked };
-  if (status === 502 && (body.trim() === '' || error.isOwn)) return { code: 'model_server_unreachable', ...wait };
+  if (status === 502 && (body.trim() === '' || error.isOwn))
+    return { code: 'model_server_unreachable', ...wait };
   if (status === 503 && error.isOwn) return { code: 'model_unavailable', ...wait };
-  if (status === 429 && (error.code === 'concurrency_limit' || error.isOwn || error.message === 'Too many requests')) {
+  if (
+    status === 429 &&
+    (error.code === 'concurrency_limit' || error.isOwn || error.message === 'Too many requests')
+  ) {
     return { code: 'model_unavailable', ...wait };
   }
-  if (status === 500 && error.isOwn && PASSING_500.test(error.message)) return { code: 'model_unavailable', ...wait };
+  if (status === 500 && error.isOwn && PASSING_500.test(error.message))
+    return { code: 'model_unavailable', ...wait };
   return undefined;
 }
 

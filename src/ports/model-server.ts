@@ -5,14 +5,14 @@ export interface ModelServerRequest {
   target: string;
   /** Flat list name, value, name, value; hop-by-hop headers already removed. */
   headers: readonly string[];
-  /** The body's exact bytes, or a stream of them with its known length. */
-  body: Buffer | { stream: AsyncIterable<Buffer>; bytes: number } | null;
+  /** The body's exact bytes, or a stream of them with its length if that is known. */
+  body: Buffer | { stream: AsyncIterable<Buffer>; bytes: number | undefined } | null;
 }
 
 /** The upstream's answer: its head now, its body as it is produced. */
 export interface ModelServerAnswer {
   status: number;
-  /** Flat list name, value, …, end-to-end headers only. */
+  /** Flat list name, value, … as received, hop-by-hop ones included. */
   headers: string[];
   /**
    * Yields pieces as they arrive; not reading applies backpressure. Throws a ModelServerFault of kind

@@ -6,7 +6,8 @@ export interface ResponseHead {
 }
 
 /** How a run's answer ended: the log's last entry. */
-export type ResponseEnd = { ok: true; bytes: number } | { ok: false; code: string; message: string };
+export type ResponseEnd =
+  { ok: true; bytes: number } | { ok: false; code: string; message: string };
 
 /** One entry of a response log, in log order. `endOffset`: body bytes of this run up to and including it. */
 export type LogEntry =

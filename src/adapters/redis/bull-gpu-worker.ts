@@ -97,10 +97,16 @@ export class BullGpuWorker {
    * attempt. Resolves when nothing runs any more.
    */
   async stop(graceMs: number): Promise<void> {
-    const closing = this.worker.close();
-    const timer = setTimeout(() => this.running?.abort.abort(new RunAborted('shutting_down')), graceMs);
-    await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, graceMs + 300))]);
-    clearTimeout(timer);
+    const handBack = setTimeout(
+      () => this.running?.abort.abort(new RunAborted('shutting_down')),
+      graceMs,
+    );
+    let giveUp: NodeJS.Timeout | undefined;
+    // BullMQ's close waits for Redis, which may be away.
+    const late = new Promise<void>((resolve) => (giveUp = setTimeout(resolve, graceMs + 300)));
+    await Promise.race([this.worker.close(), late]);
+    clearTimeout(handBack);
+    clearTimeout(giveUp);
   }
 
   /** Whether BullMQ's loop runs. */
@@ -126,7 +132,10 @@ export class BullGpuWorker {
     this.running = { id: claimed.id, abort };
     const watch = setInterval(() => void this.watch(claimed.id, abort), WATCH_MS);
     const startedAt = performance.now();
-    this.options.onDispatch(claimed, this.lastRunEndedAt === undefined ? undefined : startedAt - this.lastRunEndedAt);
+    this.options.onDispatch(
+      claimed,
+      this.lastRunEndedAt === undefined ? undefined : startedAt - this.lastRunEndedAt,
+    );
     const log = new RedisResponseLogWriter({
       scripts: this.scripts,
       keys: this.options.keys,
@@ -142,7 +151,11 @@ export class BullGpuWorker {
     } catch (error) {
       if (error instanceof FencedError) this.options.onFenced();
       else this.options.onError(asError(error));
-      result = { kind: 'failed', code: 'internal_error', message: 'the gateway failed while running the job' };
+      result = {
+        kind: 'failed',
+        code: 'internal_error',
+        message: 'the gateway failed while running the job',
+      };
     } finally {
       clearInterval(watch);
     }
@@ -173,7 +186,11 @@ export class BullGpuWorker {
     const ok = result.kind === 'completed';
     const end = ok
       ? { ok: true as const, bytes: log.bytes }
-      : { ok: false as const, code: result.code, message: result.kind === 'failed' ? result.message : 'cancelled' };
+      : {
+          ok: false as const,
+          code: result.code,
+          message: result.kind === 'failed' ? result.message : 'cancelled',
+        };
     this.settlement.expect({
       id: job.id,
       token,
@@ -183,8 +200,13 @@ export class BullGpuWorker {
       forget: result.kind === 'cancelled' && result.forget,
       keepPayload: result.kind === 'failed',
       gpuMs: ranMs,
-      retainMs: ok ? (job.facts.mode === 'sync' ? retention.syncMs : retention.completedMs)
-        : result.kind === 'failed' ? retention.failedMs : retention.syncMs,
+      retainMs: ok
+        ? job.facts.mode === 'sync'
+          ? retention.syncMs
+          : retention.completedMs
+        : result.kind === 'failed'
+          ? retention.failedMs
+          : retention.syncMs,
       tail: [...log.tail(), endEntry(job.run, end)],
     });
     if (!ok) throw new UnrecoverableError(result.code);
@@ -193,10 +215,15 @@ export class BullGpuWorker {
   private async watch(id: string, abort: AbortController): Promise<void> {
     const sentAt = performance.now();
     const { keys, clock, owner } = this.options;
-    const own = JSON.stringify({ pool: keys.pool, queue: keys.queue, fence: owner.fence, id, expectedNow: clock.estimate() });
+    const own = JSON.stringify({
+      pool: keys.pool,
+      queue: keys.queue,
+      fence: owner.fence,
+      id,
+      expectedNow: clock.estimate(),
+    });
     const reply = (await this.scripts.run('watch', keys.pool, own).catch(() => undefined)) as
-      | [number, string, number, string]
-      | undefined;
+      [number, string, number, string] | undefined;
     if (reply === undefined) return;
     clock.observe(Number(reply[3]), sentAt);
     if (reply[0] === 0) {
@@ -210,4 +237,5 @@ export class BullGpuWorker {
   }
 }
 
-const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
+const asError = (error: unknown): Error =>
+  error instanceof Error ? error : new Error(String(error));

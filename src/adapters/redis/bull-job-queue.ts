@@ -53,7 +53,8 @@ export class BullJobQueue implements JobQueue {
         skipVersionCheck: true,
       },
       composedBackend((backend) => ({
-        addPrioritizedJob: (_client: unknown, ...args: AddArguments) => this.addWithRequest(backend, args),
+        addPrioritizedJob: (_client: unknown, ...args: AddArguments) =>
+          this.addWithRequest(backend, args),
         retryFinishedJob: async (job: { id?: string }) => this.revive(job.id ?? ''),
       })),
     );
@@ -80,7 +81,8 @@ export class BullJobQueue implements JobQueue {
     } finally {
       this.submitting.delete(job.id);
     }
-    if (entry.arrival < 0) throw new GatewayError('queue_full', 'too many jobs are waiting', { retryAfterSeconds: 60 });
+    if (entry.arrival < 0)
+      throw new GatewayError('queue_full', 'too many jobs are waiting', { retryAfterSeconds: 60 });
     return { arrival: entry.arrival };
   }
 
@@ -149,7 +151,13 @@ export class BullJobQueue implements JobQueue {
       ...(newJob.facts.mode === 'sync' ? { ingress: ingressId } : {}),
     });
     const bull = (backend as unknown as ArgumentBuilder).addPrioritizedJobArgs(...args);
-    const reply = await this.scripts.run('submit', ...bull, own, newJob.sealedHead, newJob.body ?? Buffer.alloc(0));
+    const reply = await this.scripts.run(
+      'submit',
+      ...bull,
+      own,
+      newJob.sealedHead,
+      newJob.body ?? Buffer.alloc(0),
+    );
     if (Array.isArray(reply)) entry.arrival = Number(reply[1]);
     return id;
   }
@@ -159,7 +167,8 @@ export class BullJobQueue implements JobQueue {
     const own = JSON.stringify({ pool: keys.pool, queue: keys.queue, id: jobId });
     const reply = await this.scripts.run('revive', keys.pool, own);
     if (reply === 'gone') throw new GatewayError('job_not_found', 'there is no such failed job');
-    if (reply === 'cannot') throw new GatewayError('result_gone', 'the request of this job is not kept any more');
+    if (reply === 'cannot')
+      throw new GatewayError('result_gone', 'the request of this job is not kept any more');
   }
 }
 
@@ -167,10 +176,19 @@ export class BullJobQueue implements JobQueue {
 export function unavailable(cause: unknown): GatewayError {
   const text = cause instanceof Error ? cause.message : '';
   if (text.startsWith('OOM')) {
-    return new GatewayError('memory_full', 'Redis has no memory left for new jobs', { cause, retryAfterSeconds: 30 });
+    return new GatewayError('memory_full', 'Redis has no memory left for new jobs', {
+      cause,
+      retryAfterSeconds: 30,
+    });
   }
   if (text.startsWith('MISCONF')) {
-    return new GatewayError('storage_full', 'Redis cannot write to its disk', { cause, retryAfterSeconds: 30 });
+    return new GatewayError('storage_full', 'Redis cannot write to its disk', {
+      cause,
+      retryAfterSeconds: 30,
+    });
   }
-  return new GatewayError('redis_unavailable', 'the queue is not reachable right now', { cause, retryAfterSeconds: 2 });
+  return new GatewayError('redis_unavailable', 'the queue is not reachable right now', {
+    cause,
+    retryAfterSeconds: 2,
+  });
 }

@@ -44,7 +44,9 @@ export class GpuOwner {
     const reply = (await scripts.run('own', options.keys.pool, describe(options))) as string[];
     if (reply[0] === 'held') {
       const seconds = Math.ceil(Number(reply[4]) / 1000);
-      return { heldBy: `${String(reply[1])} (pid ${String(reply[2])} on ${String(reply[3])}, seen within ${seconds} s)` };
+      return {
+        heldBy: `${String(reply[1])} (pid ${String(reply[2])} on ${String(reply[3])}, seen within ${seconds} s)`,
+      };
     }
     options.clock.observe(Number(reply[2]), sentAt);
     return new GpuOwner(options, String(reply[1]));
@@ -60,7 +62,11 @@ export class GpuOwner {
     const { keys, clock } = this.options;
     const sentAt = performance.now();
     try {
-      const reply = (await this.scripts.run('own-beat', keys.pool, describe(this.options, this.fence))) as [number, string];
+      const reply = (await this.scripts.run(
+        'own-beat',
+        keys.pool,
+        describe(this.options, this.fence),
+      )) as [number, string];
       clock.observe(Number(reply[1]), sentAt);
       if (reply[0] === 0) this.options.onLost();
     } catch {

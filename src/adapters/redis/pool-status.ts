@@ -22,7 +22,7 @@ export class PoolStatus {
   async registries(): Promise<{ process: string; instance: string; json: string }[]> {
     const prefix = this.keys.registry('', '').slice(0, -1);
     const names: string[] = [];
-    for (let cursor = '0'; ; ) {
+    for (let cursor = '0'; ;) {
       const [next, page] = await this.redis.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', 1000);
       names.push(...page);
       if (next === '0') break;
@@ -39,13 +39,21 @@ export class PoolStatus {
 
   /** The owner of the GPU, or undefined while no worker lives. */
   async owner(): Promise<{ name: string; pid: number; host: string } | undefined> {
-    const [name, pid, host] = await this.redis.hmget(`${this.keys.pool}:owner`, 'name', 'pid', 'host');
+    const [name, pid, host] = await this.redis.hmget(
+      `${this.keys.pool}:owner`,
+      'name',
+      'pid',
+      'host',
+    );
     return name ? { name, pid: Number(pid), host: host ?? '' } : undefined;
   }
 
   /** Milliseconds since the scorer's last pass, or undefined when there was none. */
   async scorerAgeMs(): Promise<number | undefined> {
-    const [scored, [seconds]] = await Promise.all([this.redis.get(`${this.keys.pool}:scored`), this.redis.time()]);
+    const [scored, [seconds]] = await Promise.all([
+      this.redis.get(`${this.keys.pool}:scored`),
+      this.redis.time(),
+    ]);
     return scored === null ? undefined : Math.max(0, (Number(seconds) - Number(scored)) * 1000);
   }
 

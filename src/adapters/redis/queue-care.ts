@@ -29,7 +29,11 @@ export class QueueCare {
   async sweepAbandoned(): Promise<{ jobId: string; band: string }[]> {
     const sentAt = performance.now();
     const own = this.own({ expectedNow: this.clock.estimate(), limit: 500 });
-    const [now, ids, bands] = (await this.scripts.run('sweep-abandoned', this.keys.pool, own)) as [string, string[], string[]];
+    const [now, ids, bands] = (await this.scripts.run('sweep-abandoned', this.keys.pool, own)) as [
+      string,
+      string[],
+      string[],
+    ];
     this.clock.observe(Number(now), sentAt);
     return ids.map((jobId, index) => ({ jobId, band: bands[index] ?? '' }));
   }
@@ -38,12 +42,22 @@ export class QueueCare {
   async sweepRetention(early: number): Promise<string[]> {
     const removed: string[] = [];
     for (;;) {
-      const ids = (await this.scripts.run('sweep-retention', this.keys.pool, this.own({ limit: PAGE, early: 0 }))) as string[];
+      const ids = (await this.scripts.run(
+        'sweep-retention',
+        this.keys.pool,
+        this.own({ limit: PAGE, early: 0 }),
+      )) as string[];
       removed.push(...ids);
       if (ids.length < PAGE) break;
     }
     if (early > 0) {
-      removed.push(...((await this.scripts.run('sweep-retention', this.keys.pool, this.own({ limit: PAGE, early }))) as string[]));
+      removed.push(
+        ...((await this.scripts.run(
+          'sweep-retention',
+          this.keys.pool,
+          this.own({ limit: PAGE, early }),
+        )) as string[]),
+      );
     }
     return removed;
   }
@@ -55,7 +69,11 @@ export class QueueCare {
     const bands: Record<string, BandBacklog> = {};
     for (const set of ['prioritized', 'delayed']) {
       for (let start = 0; ; start += PAGE) {
-        const ids = await this.redis.zrange(`${this.keys.queue}${set}`, start, start + PAGE - 1);
+        const ids = await this.redis.zrange(
+          `${this.keys.queue}${set}`,
+          String(start),
+          String(start + PAGE - 1),
+        );
         const pipeline = this.redis.pipeline();
         for (const id of ids) pipeline.hmget(`${this.keys.queue}${id}`, 'band', 'timestamp');
         for (const [, reply] of (await pipeline.exec()) ?? []) {

@@ -16,7 +16,10 @@ export interface RedisHealth {
 
 /** Reads memory and durability in one round trip. */
 export async function readRedisHealth(redis: Redis): Promise<RedisHealth> {
-  const [memory, persistence] = await Promise.all([redis.info('memory'), redis.info('persistence')]);
+  const [memory, persistence] = await Promise.all([
+    redis.info('memory'),
+    redis.info('persistence'),
+  ]);
   const field = (text: string, name: string): string =>
     new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(text)?.[1] ?? '';
   const policy = field(memory, 'maxmemory_policy');
@@ -35,6 +38,8 @@ export async function checkLayout(redis: Redis): Promise<void> {
   if (found === null) {
     await redis.hsetnx(META_KEY, 'layout', LAYOUT_VERSION);
   } else if (Number(found) > LAYOUT_VERSION) {
-    throw new Error(`Redis holds layout ${found} of Berth, this version knows ${LAYOUT_VERSION}: use a newer Berth`);
+    throw new Error(
+      `Redis holds layout ${found} of Berth, this version knows ${LAYOUT_VERSION}: use a newer Berth`,
+    );
   }
 }

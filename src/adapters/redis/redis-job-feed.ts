@@ -46,7 +46,13 @@ export class RedisJobFeed implements ResponseLogReader {
 
   /** Events from now on reach their listeners. */
   async start(): Promise<void> {
-    const last = await this.options.redis.xrevrange(this.options.keys.control, '+', '-', 'COUNT', 1);
+    const last = await this.options.redis.xrevrange(
+      this.options.keys.control,
+      '+',
+      '-',
+      'COUNT',
+      1,
+    );
     this.controlCursor = last[0]?.[0] ?? '0-0';
     this.loop = this.run();
   }
@@ -92,7 +98,12 @@ export class RedisJobFeed implements ResponseLogReader {
     const { redis, keys, ingressId } = this.options;
     const key = keys.poke(ingressId);
     // Without it the read returns by itself within its block time.
-    redis.multi().xadd(key, 'MAXLEN', 1, '*', 'p', '1').pexpire(key, 60_000).exec().catch(() => undefined);
+    redis
+      .multi()
+      .xadd(key, 'MAXLEN', 1, '*', 'p', '1')
+      .pexpire(key, 60_000)
+      .exec()
+      .catch(() => undefined);
   }
 
   private async run(): Promise<void> {
@@ -117,12 +128,22 @@ export class RedisJobFeed implements ResponseLogReader {
     const { blocking, keys, ingressId } = this.options;
     const followed = [...this.readers.keys()];
     const streams = [keys.control, keys.poke(ingressId), ...followed.map((id) => keys.log(id))];
-    const cursors = [this.controlCursor, this.pokeCursor, ...followed.map((id) => this.readers.get(id)?.cursor ?? '0-0')];
+    const cursors = [
+      this.controlCursor,
+      this.pokeCursor,
+      ...followed.map((id) => this.readers.get(id)?.cursor ?? '0-0'),
+    ];
     const hung = setTimeout(() => blocking.disconnect(true), HUNG_AFTER_MS);
     this.blocked = true;
     try {
       const reply = (await blocking.xreadBuffer(
-        'COUNT', 256, 'BLOCK', BLOCK_MS, 'STREAMS', ...streams, ...cursors,
+        'COUNT',
+        256,
+        'BLOCK',
+        BLOCK_MS,
+        'STREAMS',
+        ...streams,
+        ...cursors,
       )) as [Buffer, RawEntry[]][] | null;
       this.blocked = false;
       for (const [key, entries] of reply ?? []) this.deliver(key.toString(), entries, followed);

@@ -83,7 +83,8 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
   /** The entries not stored yet, in order; call after `drain`. */
   tail(): StoredEntry[] {
     const entries: StoredEntry[] = this.pendingHead ? [this.pendingHead] : [];
-    if (this.pendingBytes > 0) entries.push(bytesEntry(this.options.run, this.offset, Buffer.concat(this.pending)));
+    if (this.pendingBytes > 0)
+      entries.push(bytesEntry(this.options.run, this.offset, Buffer.concat(this.pending)));
     return entries;
   }
 
@@ -145,7 +146,10 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
     const limit = this.file === undefined ? ENTRY_BYTES : HIGH_WATER_BYTES;
     const pieces: Buffer[] = [];
     let bytes = 0;
-    while (this.pending[0] !== undefined && (bytes === 0 || bytes + this.pending[0].length <= limit)) {
+    while (
+      this.pending[0] !== undefined &&
+      (bytes === 0 || bytes + this.pending[0].length <= limit)
+    ) {
       const piece = this.pending.shift();
       if (piece === undefined) break;
       pieces.push(piece);
@@ -156,13 +160,17 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
 
   /** The file holds the whole body's numbering: bytes that went to Redis before it are left as a hole. */
   private async openFile(): Promise<BodyWriter> {
-    return this.options.store.create(`${this.options.jobId}.${this.options.run}`, this.storedOffset);
+    return this.options.store.create(
+      `${this.options.jobId}.${this.options.run}`,
+      this.storedOffset,
+    );
   }
 
   private async append([id, field, value]: StoredEntry): Promise<void> {
     const { scripts, keys, jobId, fence } = this.options;
     const reply = await scripts.run('append', keys.pool, keys.log(jobId), fence, id, field, value);
-    if (reply !== 'ok') throw new FencedError(`response log of ${jobId} belongs to a newer run (${String(reply)})`);
+    if (reply !== 'ok')
+      throw new FencedError(`response log of ${jobId} belongs to a newer run (${String(reply)})`);
   }
 
   private throwIfBroken(): void {

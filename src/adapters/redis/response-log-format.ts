@@ -24,7 +24,11 @@ export const bytesEntry = (run: number, endOffset: number, bytes: Buffer): Store
 ];
 
 /** Body bytes up to `endOffset` are in the run's file. */
-export const fileEntry = (run: number, endOffset: number): StoredEntry => [`${run}-${endOffset}`, 'f', ''];
+export const fileEntry = (run: number, endOffset: number): StoredEntry => [
+  `${run}-${endOffset}`,
+  'f',
+  '',
+];
 
 /** The log's last entry of a run. */
 export const endEntry = (run: number, end: ResponseEnd): StoredEntry => [

@@ -39,7 +39,13 @@ type BackendArguments = (string | number | Buffer | undefined)[];
 
 /** BullMQ builds these scripts' arguments in protected methods; the texts they belong to are pinned and checked. */
 interface ArgumentBuilder {
-  moveToDelayedArgs(id: string, timestamp: number, token: string, delay: number, opts: object): BackendArguments;
+  moveToDelayedArgs(
+    id: string,
+    timestamp: number,
+    token: string,
+    delay: number,
+    opts: object,
+  ): BackendArguments;
 }
 
 /**
@@ -91,7 +97,10 @@ export class RunSettlement {
   }
 
   /** Returns jobs from `active` to their place; of those whose answer had begun, their clients get an error. */
-  async handBack(which: { keep?: string; only?: string }): Promise<{ back: string[]; failed: string[] }> {
+  async handBack(which: {
+    keep?: string;
+    only?: string;
+  }): Promise<{ back: string[]; failed: string[] }> {
     const { keys, scripts, owner, retention } = this.around;
     const own = JSON.stringify({
       pool: keys.pool,
@@ -112,15 +121,29 @@ export class RunSettlement {
 
   /** The overrides for one backend instance. */
   overrides(backend: RedisQueueBackend): object {
-    const base = backend as unknown as ArgumentBuilder & { queue: { opts: { lockDuration: number; name?: string } } };
+    const base = backend as unknown as ArgumentBuilder & {
+      queue: { opts: { lockDuration: number; name?: string } };
+    };
     const pack = (token: string): Buffer => activateOptions(token, base.queue.opts.lockDuration);
     const activateKeys = bullKeys(backend, [
-      'wait', 'active', 'prioritized', 'events', 'stalled', 'limiter', 'delayed', 'paused', 'meta', 'pc', 'marker',
+      'wait',
+      'active',
+      'prioritized',
+      'events',
+      'stalled',
+      'limiter',
+      'delayed',
+      'paused',
+      'meta',
+      'pc',
+      'marker',
     ]);
     const prefix = this.around.keys.queue;
     return {
       moveToActive: async (token: string) =>
-        this.handOut(await this.send('claim', [...activateKeys, prefix, pack(token), this.own({})])),
+        this.handOut(
+          await this.send('claim', [...activateKeys, prefix, pack(token), this.own({})]),
+        ),
       moveToFinished: async (jobId: string, args: BackendArguments) => {
         const fetchNext = Number(args[14 + 5]) === 1;
         const { tail, ...facts } = this.expectedEnd(jobId);
@@ -141,7 +164,10 @@ export class RunSettlement {
         token = '0',
         opts: { fetchNext?: boolean } = {},
       ) => {
-        const bull = base.moveToDelayedArgs(jobId, timestamp, token, delay, { ...opts, fetchNext: false });
+        const bull = base.moveToDelayedArgs(jobId, timestamp, token, delay, {
+          ...opts,
+          fetchNext: false,
+        });
         const cleaned = clean(bull, 20);
         return this.handOut(
           await this.send('postpone', [
@@ -186,7 +212,10 @@ export class RunSettlement {
     });
   }
 
-  private async send(script: 'claim' | 'settle' | 'postpone', args: ScriptArgument[]): Promise<Reply | undefined> {
+  private async send(
+    script: 'claim' | 'settle' | 'postpone',
+    args: ScriptArgument[],
+  ): Promise<Reply | undefined> {
     this.fetching += 1;
     const sentAt = performance.now();
     try {
@@ -229,7 +258,13 @@ function activateOptions(token: string, lockDuration: number): Buffer {
   const number = Buffer.alloc(5);
   number[0] = 0xce;
   number.writeUInt32BE(lockDuration, 1);
-  return Buffer.concat([Buffer.from([0x82]), text('token'), text(token), text('lockDuration'), number]);
+  return Buffer.concat([
+    Buffer.from([0x82]),
+    text('token'),
+    text(token),
+    text('lockDuration'),
+    number,
+  ]);
 }
 
 function bullKeys(backend: RedisQueueBackend, names: string[]): string[] {

@@ -14,7 +14,11 @@ const QUEUE_FRAGMENTS = ['place', 'remove'] as const;
 
 const RECIPES = {
   submit: { keys: 9, wraps: { addPrioritizedJob: 'bull_add' }, fragments: ['place'] },
-  claim: { keys: 11, wraps: { moveToActive: 'bull_activate' }, fragments: [...QUEUE_FRAGMENTS, 'fetch'] },
+  claim: {
+    keys: 11,
+    wraps: { moveToActive: 'bull_activate' },
+    fragments: [...QUEUE_FRAGMENTS, 'fetch'],
+  },
   settle: {
     keys: 14,
     wraps: { moveToActive: 'bull_activate', moveToFinished: 'bull_finish' },
@@ -48,13 +52,19 @@ const luaText = (name: string): string =>
 
 function compose(name: ScriptName): { lua: string; numberOfKeys: number } {
   const recipe: Recipe = RECIPES[name];
-  const fragments = (recipe.fragments ?? []).flatMap((part) => (part === 'fetch' ? ['owns', part] : [part]));
+  const fragments = (recipe.fragments ?? []).flatMap((part) =>
+    part === 'fetch' ? ['owns', part] : [part],
+  );
   const wrapped = Object.entries(recipe.wraps ?? {}).map(([script, luaName]) =>
     asLuaFunction(script as WrappedScript, luaName),
   );
   return {
-    lua: [...fragments.filter((part) => part !== 'fetch').map(luaText), ...wrapped,
-      ...(fragments.includes('fetch') ? [luaText('fetch')] : []), luaText(name)].join('\n'),
+    lua: [
+      ...fragments.filter((part) => part !== 'fetch').map(luaText),
+      ...wrapped,
+      ...(fragments.includes('fetch') ? [luaText('fetch')] : []),
+      luaText(name),
+    ].join('\n'),
     numberOfKeys: recipe.keys,
   };
 }
@@ -80,7 +90,10 @@ export class Scripts {
     return this.command(name, 'Buffer')(...args);
   }
 
-  private command(name: ScriptName, suffix: '' | 'Buffer'): (...args: ScriptArgument[]) => Promise<unknown> {
+  private command(
+    name: ScriptName,
+    suffix: '' | 'Buffer',
+  ): (...args: ScriptArgument[]) => Promise<unknown> {
     const commandName = `berth:${name}`;
     if (!this.registered.has(name)) {
       const script = composed.get(name) ?? compose(name);
@@ -89,7 +102,10 @@ export class Scripts {
       this.registered.add(name);
     }
     // defineCommand adds methods ioredis' types cannot know.
-    const client = this.redis as unknown as Record<string, (...args: ScriptArgument[]) => Promise<unknown>>;
+    const client = this.redis as unknown as Record<
+      string,
+      (...args: ScriptArgument[]) => Promise<unknown>
+    >;
     const method = client[`${commandName}${suffix}`];
     if (method === undefined) throw new Error(`script ${name} is not registered`);
     return method.bind(this.redis);

@@ -65,7 +65,10 @@ export class HttpModelCatalogue implements ModelCatalogue {
   }
 
   private async listed(): Promise<string[]> {
-    const { status, text } = await this.fetchText('/v1/models', (soFar) => soFar.length > 16_000_000);
+    const { status, text } = await this.fetchText(
+      '/v1/models',
+      (soFar) => soFar.length > 16_000_000,
+    );
     if (status !== 200) throw new Error(`/v1/models answered ${status}`);
     const { data } = JSON.parse(text) as { data: { id: string }[] };
     return data.map((model) => model.id);
@@ -76,15 +79,24 @@ export class HttpModelCatalogue implements ModelCatalogue {
     const { text } = await this.fetchText('/api/events', (soFar) => frame.test(soFar));
     const found = frame.exec(text)?.[1];
     if (found === undefined) throw new Error('no model status');
-    const models = JSON.parse((JSON.parse(found) as { data: string }).data) as { id: string; aliases?: string[] | null }[];
+    const models = JSON.parse((JSON.parse(found) as { data: string }).data) as {
+      id: string;
+      aliases?: string[] | null;
+    }[];
     return models.flatMap((model) => [model.id, ...(model.aliases ?? [])]);
   }
 
-  private async fetchText(target: string, isEnough: (soFar: string) => boolean): Promise<{ status: number; text: string }> {
+  private async fetchText(
+    target: string,
+    isEnough: (soFar: string) => boolean,
+  ): Promise<{ status: number; text: string }> {
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), READ_MS);
     try {
-      const answer = await this.server.call({ method: 'GET', target, headers: this.headers, body: null }, abort.signal);
+      const answer = await this.server.call(
+        { method: 'GET', target, headers: this.headers, body: null },
+        abort.signal,
+      );
       const chunks: Buffer[] = [];
       for await (const piece of answer.body) {
         chunks.push(piece);

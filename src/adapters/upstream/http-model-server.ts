@@ -2,8 +2,11 @@ import { Readable } from 'node:stream';
 import { Agent, errors } from 'undici';
 import type { Dispatcher } from 'undici';
 import { ModelServerFault } from '../../ports/model-server.ts';
-import type { ModelServer, ModelServerAnswer, ModelServerRequest } from '../../ports/model-server.ts';
-import { endToEnd } from './headers.ts';
+import type {
+  ModelServer,
+  ModelServerAnswer,
+  ModelServerRequest,
+} from '../../ports/model-server.ts';
 
 /** Where the model server is. */
 export interface HttpModelServerOptions {
@@ -38,7 +41,8 @@ export class HttpModelServer implements ModelServer {
   async call(request: ModelServerRequest, signal: AbortSignal): Promise<ModelServerAnswer> {
     const { body } = request;
     const headers = [...request.headers];
-    if (body !== null && !Buffer.isBuffer(body)) headers.push('content-length', String(body.bytes));
+    if (body !== null && !Buffer.isBuffer(body) && body.bytes !== undefined)
+      headers.push('content-length', String(body.bytes));
     let response: Dispatcher.ResponseData;
     try {
       response = await this.agent.request({
@@ -46,7 +50,10 @@ export class HttpModelServer implements ModelServer {
         path: this.prefix + request.target,
         method: request.method as Dispatcher.HttpMethod,
         headers,
-        body: body === null || Buffer.isBuffer(body) ? body : Readable.from(body.stream, { objectMode: false }),
+        body:
+          body === null || Buffer.isBuffer(body)
+            ? body
+            : Readable.from(body.stream, { objectMode: false }),
         signal,
         responseHeaders: 'raw',
       });
@@ -56,7 +63,7 @@ export class HttpModelServer implements ModelServer {
     return {
       status: response.statusCode,
       // With responseHeaders: 'raw' undici hands out the flat list its types do not know.
-      headers: endToEnd(response.headers as unknown as string[]),
+      headers: response.headers as unknown as string[],
       body: pieces(response.body, signal),
     };
   }
@@ -75,7 +82,11 @@ async function* pieces(body: AsyncIterable<Buffer>, signal: AbortSignal): AsyncI
   }
 }
 
-function fault(error: unknown, signal: AbortSignal, otherwise: 'unreachable' | 'truncated'): ModelServerFault {
+function fault(
+  error: unknown,
+  signal: AbortSignal,
+  otherwise: 'unreachable' | 'truncated',
+): ModelServerFault {
   if (signal.aborted) return new ModelServerFault('aborted', 'the request was given up', error);
   if (error instanceof errors.HTTPParserError || error instanceof errors.HeadersOverflowError) {
     return new ModelServerFault('invalid', 'the model server did not answer in HTTP', error);

@@ -28,7 +28,10 @@ export function endToEnd(flat: readonly string[]): string[] {
 
 /** What of a client's headers goes upstream. `drop`: further lower-case names to leave out. */
 export function requestHeaders(flat: readonly string[], drop: ReadonlySet<string>): string[] {
-  return filterHeaders(endToEnd(flat), (name) => !PER_CONNECTION_REQUEST.has(name) && !drop.has(name));
+  return filterHeaders(
+    endToEnd(flat),
+    (name) => !PER_CONNECTION_REQUEST.has(name) && !drop.has(name),
+  );
 }
 
 function filterHeaders(flat: readonly string[], keep: (lowerName: string) => boolean): string[] {
@@ -40,5 +43,6 @@ function filterHeaders(flat: readonly string[], keep: (lowerName: string) => boo
 }
 
 function eachHeader(flat: readonly string[], visit: (name: string, value: string) => void): void {
-  for (let index = 0; index + 1 < flat.length; index += 2) visit(flat[index] ?? '', flat[index + 1] ?? '');
+  for (let index = 0; index + 1 < flat.length; index += 2)
+    visit(flat[index] ?? '', flat[index + 1] ?? '');
 }

@@ -1,0 +1,78 @@
+import { basePriority } from '../policy/priority.ts';
+import type { BasePriority, PriorityInput } from '../policy/priority.ts';
+import type { Rules } from '../policy/rules.ts';
+import type { JobFacts, JobQueue } from '../ports/job-queue.ts';
+import type { JobKind, Telemetry } from '../ports/telemetry.ts';
+import type { RequestHead } from './run-job.ts';
+
+/** A request that is to become a job. */
+export interface Submission {
+  /** Lower-case UUIDv4. */
+  id: string;
+  head: RequestHead;
+  route: string;
+  kind: JobKind;
+  model: string;
+  isStream: boolean;
+  member: string;
+  tier: string;
+  mode: 'sync' | 'async';
+  body: { bytes: number; sha256: string; inline: Buffer | null };
+  priority: Omit<PriorityInput, 'modelFloor'>;
+}
+
+/** What submitting needs. */
+export interface SubmitDependencies {
+  queue: JobQueue;
+  rules: Rules;
+  seal: (jobId: string, plain: Buffer) => Buffer;
+  telemetry: Telemetry;
+}
+
+/** Ranks the request, seals its head and queues it. Durable when it resolves; throws GatewayError otherwise. */
+export async function submitJob(
+  submission: Submission,
+  dependencies: SubmitDependencies,
+): Promise<BasePriority> {
+  const { rules, telemetry, queue } = dependencies;
+  const floor = rules.modelFloors[submission.model];
+  const input =
+    floor === undefined ? submission.priority : { ...submission.priority, modelFloor: floor };
+  const ranked = basePriority(input, rules);
+  for (const notice of ranked.notices) telemetry.priorityNoticed({ notice });
+  const tier = rules.tiers[submission.tier] ? submission.tier : 'free';
+  const facts: JobFacts = {
+    version: 1,
+    method: submission.head.method,
+    route: submission.route,
+    kind: submission.kind,
+    model: submission.model,
+    stream: submission.isStream,
+    member: submission.member,
+    tier,
+    base: ranked.base,
+    band: ranked.band,
+    mode: submission.mode,
+    bodyBytes: submission.body.bytes,
+    bodySha256: submission.body.sha256,
+  };
+  await queue.submit({
+    id: submission.id,
+    facts,
+    points: ranked.base + (rules.tiers[tier]?.bonus ?? 0),
+    sealedHead: dependencies.seal(submission.id, Buffer.from(JSON.stringify(submission.head))),
+    body: submission.body.inline,
+  });
+  telemetry.jobAdmitted({
+    jobId: submission.id,
+    memberId: submission.member,
+    band: ranked.band,
+    model: submission.model,
+    tier,
+    kind: submission.kind,
+    basePriority: ranked.base,
+    bodyBytes: submission.body.bytes,
+    isAsync: submission.mode === 'async',
+  });
+  return ranked;
+}

@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { Transform } from 'node:stream';
+import { Busboy } from '@fastify/busboy';
+import type { BusboyInstance } from '@fastify/busboy';
+import { GatewayError } from '../errors.ts';
+import type { BodyStore, BodyWriter } from '../ports/body-store.ts';
+import { TopLevelScan } from './top-level-scan.ts';
+
+/** Bodies up to this size travel in Redis beside their job, larger ones through the body store. */
+export const INLINE_BYTES = 256 * 1024;
+
+/** A request body that was taken in whole. */
+export interface IntakeBody {
+  bytes: number;
+  sha256: string;
+  /** The bytes, when there are at most INLINE_BYTES of them; otherwise they are in the store. */
+  inline: Buffer | null;
+  model: string | undefined;
+  isStream: boolean;
+}
+
+/** How bodies are taken in. */
+export interface IntakeRules {
+  maxBytes: number;
+  store: BodyStore;
+  /** Whether ingress and worker were proven to share the body store. */
+  mayStore: () => boolean;
+}
+
+interface ModelFinder {
+  push(bytes: Buffer): void;
+  finish(): Promise<void>;
+  model(): string | undefined;
+  isStream(): boolean;
+}
+
+/**
+ * Reads a body to its end, in constant memory: counted, hashed, looked through for `model` and `stream`, its bytes
+ * kept as they are. A coded body is decoded for the look alone. Throws GatewayError `body_too_large`, `bad_request`
+ * (broken coding), `unsupported_encoding`; a file begun under the job's name is removed then.
+ */
+export async function takeIn(
+  request: IncomingMessage,
+  jobId: string,
+  rules: IntakeRules,
+): Promise<IntakeBody> {
+  const tooLarge = (): GatewayError =>
+    new GatewayError('body_too_large', `the body is larger than ${rules.maxBytes} bytes`);
+  if (Number(request.headers['content-length'] ?? 0) > rules.maxBytes) throw tooLarge();
+  const finder = decoded(request, finderFor(request), rules.maxBytes, tooLarge);
+  const hash = createHash('sha256');
+  let kept: Buffer[] = [];
+  let bytes = 0;
+  let file: BodyWriter | undefined;
+  try {
+    for await (const piece of request as AsyncIterable<Buffer>) {
+      bytes += piece.length;
+      if (bytes > rules.maxBytes) throw tooLarge();
+      hash.update(piece);
+      finder.push(piece);
+      if (file === undefined && bytes > INLINE_BYTES) {
+        if (!rules.mayStore()) {
+          throw new GatewayError(
+            'storage_full',
+            'bodies this large need a body store that the worker shares',
+            { retryAfterSeconds: 30 },
+          );
+        }
+        file = await rules.store.create(`${jobId}.request`);
+        await file.append(Buffer.concat(kept));
+        kept = [];
+      }
+      if (file === undefined) kept.push(piece);
+      else await file.append(piece);
+    }
+    await finder.finish();
+    await file?.sync();
+  } catch (error) {
+    await file?.close();
+    if (file !== undefined) await rules.store.removeJobs([jobId]);
+    throw error;
+  }
+  await file?.close();
+  return {
+    bytes,
+    sha256: hash.digest('hex'),
+    inline: file === undefined ? Buffer.concat(kept) : null,
+    model: finder.model(),
+    isStream: finder.isStream(),
+  };
+}
+
+function finderFor(request: IncomingMessage): ModelFinder {
+  const type = request.headers['content-type'] ?? '';
+  if (type.includes('application/json')) return jsonFinder();
+  if (type.includes('multipart/form-data')) return multipartFinder(request);
+  return formFinder(request);
+}
+
+function jsonFinder(): ModelFinder {
+  const scan = new TopLevelScan(['model', 'stream']);
+  return {
+    push: (bytes) => scan.push(bytes),
+    finish: () => Promise.resolve(),
+    model: () => scan.string('model'),
+    isStream: () => scan.isTrue('stream'),
+  };
+}
+
+function multipartFinder(request: IncomingMessage): ModelFinder {
+  let model = queryModel(request);
+  let parser: BusboyInstance | undefined;
+  try {
+    parser = new Busboy({ headers: { 'content-type': request.headers['content-type'] ?? '' } });
+    parser.on('field', (name, value) => {
+      if (name === 'model') model ??= value;
+    });
+    parser.on('file', (_name, file) => file.resume());
+    // A form that cannot be read has no model; its bytes still go to the model server, which says so.
+    parser.on('error', () => undefined);
+  } catch {
+    parser = undefined;
+  }
+  return {
+    push: (bytes) => parser?.write(bytes),
+    finish: () =>
+      new Promise((resolve) => {
+        if (parser === undefined) return resolve();
+        parser.on('finish', () => resolve());
+        parser.on('error', () => resolve());
+        parser.end();
+      }),
+    model: () => model,
+    isStream: () => false,
+  };
+}
+
+function formFinder(request: IncomingMessage): ModelFinder {
+  const isForm = (request.headers['content-type'] ?? '').includes(
+    'application/x-www-form-urlencoded',
+  );
+  const kept: Buffer[] = [];
+  let bytes = 0;
+  return {
+    push: (piece) => {
+      bytes += piece.length;
+      if (isForm && bytes <= 1024 * 1024) kept.push(piece);
+    },
+    finish: () => Promise.resolve(),
+    model: () =>
+      new URLSearchParams(Buffer.concat(kept).toString()).get('model') ?? queryModel(request),
+    isStream: () => false,
+  };
+}
+
+/** `?model=` of the request line. */
+export function queryModel(request: IncomingMessage): string | undefined {
+  const query = /\?(.*)$/s.exec(request.url ?? '')?.[1];
+  return query === undefined ? undefined : (new URLSearchParams(query).get('model') ?? undefined);
+}
+
+function decoderFor(coding: string): Transform | undefined {
+  switch (coding) {
+    case 'gzip':
+    case 'x-gzip':
+      return createGunzip();
+    case 'deflate':
+      return createInflate();
+    case 'br':
+      return createBrotliDecompress();
+    default:
+      return undefined;
+  }
+}
+
+/** Puts a decoder before the finder when the body is coded; what it expands to is bounded like the body itself. */
+function decoded(
+  request: IncomingMessage,
+  finder: ModelFinder,
+  maxBytes: number,
+  tooLarge: () => GatewayError,
+): ModelFinder {
+  const coding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  if (coding === 'identity' || coding === '') return finder;
+  const decoder = decoderFor(coding);
+  if (decoder === undefined) {
+    throw new GatewayError(
+      'unsupported_encoding',
+      'the body is in a coding that is not gzip, deflate or br',
+    );
+  }
+  let expanded = 0;
+  let failure: GatewayError | undefined;
+  const ended = new Promise<void>((resolve) => {
+    decoder.on('data', (piece: Buffer) => {
+      expanded += piece.length;
+      if (expanded > maxBytes) {
+        failure ??= tooLarge();
+        decoder.destroy();
+        resolve();
+      } else finder.push(piece);
+    });
+    decoder.on('end', resolve);
+    decoder.on('error', () => {
+      failure ??= new GatewayError('bad_request', 'the body does not match its Content-Encoding');
+      resolve();
+    });
+  });
+  return {
+    push: (bytes) => {
+      if (failure !== undefined) throw failure;
+      decoder.write(bytes);
+    },
+    finish: async () => {
+      decoder.end();
+      await ended;
+      if (failure !== undefined) throw failure;
+      await finder.finish();
+    },
+    model: () => finder.model(),
+    isStream: () => finder.isStream(),
+  };
+}

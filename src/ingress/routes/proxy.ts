@@ -1,0 +1,254 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../../errors.ts';
+import type { RejectCode } from '../../errors.ts';
+import { requestHeaders } from '../../gateway/headers.ts';
+import { ResponseRelay } from '../../gateway/relay-response.ts';
+import type { RelayDependencies } from '../../gateway/relay-response.ts';
+import { submitJob } from '../../gateway/submit-job.ts';
+import type { SubmitDependencies } from '../../gateway/submit-job.ts';
+import type { BasePriority } from '../../policy/priority.ts';
+import type { ModelCatalogue } from '../../ports/model-server.ts';
+import { queryModel, takeIn } from '../body-intake.ts';
+import type { IntakeBody, IntakeRules } from '../body-intake.ts';
+import { asGatewayError, sendError } from '../error-response.ts';
+import { HttpResponseSink } from '../response-sink.ts';
+import { matchRoute, upstreamCandidates } from '../route-table.ts';
+import type { RouteMatch } from '../route-table.ts';
+import type { PassThrough } from './pass-through.ts';
+
+/** What proxying needs. */
+export interface ProxyDependencies extends SubmitDependencies, RelayDependencies {
+  catalogue: ModelCatalogue;
+  intake: IntakeRules;
+  passThrough: PassThrough;
+  /** Lower-case names of client headers that do not go upstream. */
+  droppedHeaders: ReadonlySet<string>;
+  /** Flat headers put in for the model server. */
+  addedHeaders: readonly string[];
+  /** Why no new job may be taken right now, if so. */
+  refusal: () => RejectCode | undefined;
+}
+
+type GpuRoute = Extract<RouteMatch, { needsGpu: true }>;
+
+/** A job whose client is connected, for an orderly stop. */
+export interface LiveRequest {
+  /** Whether the worker has begun with it. */
+  hasStarted: () => boolean;
+  /** Answers the client with an error and gives the job up. */
+  giveUp: (code: 'shutting_down') => void;
+}
+
+/**
+ * Every request that is not Berth's own:
+ *
+ * 1. A route that needs no GPU passes straight through.
+ * 2. The body is taken in. A model that cannot be found, or that the model server does not know, is the model server's
+ *    to refuse: straight through.
+ * 3. Admission: no new jobs while memory, disk or the gateway itself says so.
+ * 4. The job is queued, durably.
+ * 5. Its answer is relayed; a client that leaves takes its job along.
+ */
+export class Proxy {
+  /** Requests that wait or stream. */
+  readonly live = new Set<LiveRequest>();
+  private readonly dependencies: ProxyDependencies;
+
+  constructor(dependencies: ProxyDependencies) {
+    this.dependencies = dependencies;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const target = request.url ?? '/';
+    const path = target.split('?', 1)[0] ?? '/';
+    const match = matchRoute(request.method ?? 'GET', path);
+    // 1
+    if (!match.needsGpu) {
+      await this.dependencies.passThrough.stream(request, response);
+      return;
+    }
+    const id = randomUUID();
+    try {
+      await this.serve(id, match, path, request, response);
+    } catch (error) {
+      await this.refuse(error, id, request, response);
+    }
+  }
+
+  private async serve(
+    id: string,
+    match: GpuRoute,
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { catalogue, intake, passThrough, refusal } = this.dependencies;
+    // 2
+    const body = await takeIn(request, id, intake);
+    const model = await this.modelOf(match, path, request, body);
+    if (model === undefined || (await catalogue.lookUp(model)) === 'unknown') {
+      await passThrough.send(request, response, this.passedBody(id, body));
+      await intake.store.removeJobs(body.inline === null ? [id] : []);
+      return;
+    }
+    // 3
+    const code = refusal();
+    if (code !== undefined)
+      throw new GatewayError(code, REFUSALS[code] ?? 'no new jobs are taken right now');
+    // 4
+    const relay = new ResponseRelay(id, this.dependencies);
+    const gone = new AbortController();
+    response.on('close', () => {
+      if (!response.writableFinished)
+        gone.abort(new GatewayError('client_closed', 'the client has gone'));
+    });
+    let ranked: BasePriority;
+    const submittedAt = performance.now();
+    try {
+      ranked = await submitJob(this.submission(id, match, model, request, body), this.dependencies);
+    } catch (error) {
+      relay.close();
+      throw error;
+    }
+    // 5
+    const sink = new HttpResponseSink(response, () => [
+      ...[
+        'X-Berth-Job-Id',
+        id,
+        'X-Berth-Band',
+        ranked.band,
+        'X-Berth-Priority',
+        String(ranked.base),
+      ],
+      ...[
+        'Server-Timing',
+        `queue;dur=${Math.round((relay.startedAt ?? performance.now()) - submittedAt)}`,
+      ],
+    ]);
+    const live: LiveRequest = {
+      hasStarted: () => relay.startedAt !== undefined,
+      giveUp: (why) => {
+        sink.fail(why, REFUSALS[why] ?? why);
+        gone.abort(new GatewayError('client_closed', 'the gateway stops'));
+      },
+    };
+    this.live.add(live);
+    try {
+      if (response.destroyed) gone.abort(new GatewayError('client_closed', 'the client has gone'));
+      await relay.relay(sink, gone.signal);
+    } catch (error) {
+      if (!gone.signal.aborted) throw error;
+      await this.clientLeft(id, model, match, ranked, request, performance.now() - submittedAt);
+    } finally {
+      this.live.delete(live);
+    }
+  }
+
+  private submission(
+    id: string,
+    match: GpuRoute,
+    model: string,
+    request: IncomingMessage,
+    body: IntakeBody,
+  ) {
+    const { droppedHeaders, addedHeaders } = this.dependencies;
+    const all = (name: string): string[] => request.headersDistinct[name] ?? [];
+    return {
+      id,
+      head: {
+        method: request.method ?? 'POST',
+        target: request.url ?? '/',
+        headers: [...requestHeaders(request.rawHeaders, droppedHeaders), ...addedHeaders],
+      },
+      route: match.route,
+      kind: match.kind,
+      model,
+      isStream: body.isStream,
+      member: all('x-berth-member')[0] ?? 'shared',
+      tier: (all('x-berth-tier')[0] ?? 'free').toLowerCase(),
+      mode: 'sync' as const,
+      body,
+      priority: {
+        llamaSwapPriority: all('x-llamaswap-priority'),
+        xPriority: all('x-priority'),
+        intent: all('x-berth-intent'),
+      },
+    };
+  }
+
+  private async modelOf(
+    match: GpuRoute,
+    path: string,
+    request: IncomingMessage,
+    body: IntakeBody,
+  ): Promise<string | undefined> {
+    if (match.modelSource === 'query') return queryModel(request);
+    if (match.modelSource === 'body') return body.model;
+    const candidates = upstreamCandidates(path);
+    for (const candidate of candidates) {
+      if ((await this.dependencies.catalogue.lookUp(candidate)) === 'known') return candidate;
+    }
+    return candidates.at(-1);
+  }
+
+  private passedBody(id: string, body: IntakeBody) {
+    return (
+      body.inline ?? {
+        stream: this.dependencies.intake.store.read(`${id}.request`),
+        bytes: body.bytes,
+      }
+    );
+  }
+
+  private async clientLeft(
+    id: string,
+    model: string,
+    match: GpuRoute,
+    ranked: BasePriority,
+    request: IncomingMessage,
+    waitedMs: number,
+  ): Promise<void> {
+    const { queue, telemetry, intake } = this.dependencies;
+    // A queue that does not answer is told again when it does; see BullJobQueue.
+    const fate = await queue.abandon(id, 'client_closed').catch(() => undefined);
+    if (fate !== 'evicted') return;
+    await intake.store.removeJobs([id]).catch(() => undefined);
+    telemetry.jobSettled({
+      jobId: id,
+      memberId: String(request.headers['x-berth-member'] ?? 'shared'),
+      band: ranked.band,
+      model,
+      kind: match.kind,
+      outcome: 'evicted',
+      code: 'client_closed',
+      waitedMs: Math.round(waitedMs),
+    });
+  }
+
+  private async refuse(
+    error: unknown,
+    id: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { telemetry, intake } = this.dependencies;
+    await intake.store.removeJobs([id]).catch(() => undefined);
+    if (response.destroyed && !response.headersSent) return;
+    const known = asGatewayError(error);
+    if (known.code === 'internal_error')
+      telemetry.log.error({ err: error, jobId: id }, 'request.failed');
+    telemetry.jobRejected({
+      code: known.code as Parameters<typeof telemetry.jobRejected>[0]['code'],
+    });
+    // Unread bytes of the body make the connection useless for another request.
+    sendError(response, known, request.complete ? [] : ['Connection', 'close']);
+  }
+}
+
+const REFUSALS: Partial<Record<RejectCode, string>> = {
+  memory_full: 'the queue has little memory left; try again later',
+  storage_full: 'the disk has little room left; try again later',
+  redis_unavailable: 'the queue is not reachable right now',
+  shutting_down: 'the gateway is shutting down',
+};

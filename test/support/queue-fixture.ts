@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { BullGpuWorker } from '../../src/adapters/redis/bull-gpu-worker.ts';
+import type { RunReport } from '../../src/adapters/redis/bull-gpu-worker.ts';
+import { BullJobQueue } from '../../src/adapters/redis/bull-job-queue.ts';
+import { connectRedis, whenReady } from '../../src/adapters/redis/connection.ts';
+import { GpuOwner } from '../../src/adapters/redis/gpu-owner.ts';
+import { poolKeys } from '../../src/adapters/redis/keys.ts';
+import { RedisClock } from '../../src/adapters/redis/redis-clock.ts';
+import { FileBodyStore } from '../../src/adapters/storage/file-body-store.ts';
+import type { ClaimedJob, JobFacts, NewJob, RunJob } from '../../src/ports/job-queue.ts';
+
+/** A job with unremarkable facts. `points` also sets base and band. */
+export function aNewJob(points = 0, facts: Partial<JobFacts> = {}): NewJob {
+  const band = points > 50 ? 'interactive' : points < -50 ? 'batch' : 'normal';
+  return {
+    id: randomUUID(),
+    points,
+    sealedHead: Buffer.from('sealed'),
+    body: Buffer.from('body'),
+    facts: {
+      version: 1,
+      method: 'POST',
+      route: '/v1/chat/completions',
+      kind: 'text',
+      model: 'm',
+      stream: false,
+      member: 'shared',
+      tier: 'free',
+      base: points,
+      band,
+      mode: 'async',
+      bodyBytes: 4,
+      bodySha256: '0'.repeat(64),
+      ...facts,
+    },
+  };
+}
+
+/** A worker of a test, with what it saw. */
+export interface TestWorker {
+  worker: BullGpuWorker;
+  owner: GpuOwner;
+  /** Ids in the order of their dispatch, repeats included. */
+  dispatched: string[];
+  claims: ClaimedJob[];
+  reports: RunReport[];
+  errors: Error[];
+  close(): Promise<void>;
+}
+
+/** Opens queue and workers on one Redis; `close` ends everything that was opened. */
+export async function queueFixture(url: string, ingressId = randomUUID()) {
+  const keys = poolKeys(`t-${randomUUID().slice(0, 8)}`);
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'berth-bodies-'));
+  const store = await FileBodyStore.open(dataDir);
+  const closers: (() => Promise<void>)[] = [];
+  const producer = connectRedis(url, 'prompt', () => undefined);
+  const admin = connectRedis(url, 'patient', () => undefined);
+  await Promise.all([whenReady(producer, 5000), whenReady(admin, 5000)]);
+  const queue = new BullJobQueue({
+    redis: producer,
+    keys,
+    ingressId,
+    waitingCap: 20_000,
+    maxAttempts: 5,
+  });
+
+  const startWorker = async (run: RunJob, redisUrl = url): Promise<TestWorker> => {
+    const redis = connectRedis(redisUrl, 'patient', () => undefined);
+    const clock = new RedisClock();
+    const owner = await GpuOwner.acquire({
+      redis,
+      keys,
+      clock,
+      name: 'gpu-0',
+      lock: 'test',
+      domain: 'test',
+      onLost: () => undefined,
+    });
+    if ('heldBy' in owner) throw new Error(owner.heldBy);
+    const seen: TestWorker = {
+      dispatched: [],
+      claims: [],
+      reports: [],
+      errors: [],
+      owner,
+      worker: new BullGpuWorker({
+        redis,
+        keys,
+        clock,
+        owner,
+        store,
+        run,
+        retention: { syncMs: 60_000, completedMs: 60_000, failedMs: 60_000 },
+        onDispatch: (job) => {
+          seen.dispatched.push(job.id);
+          seen.claims.push(job);
+        },
+        onReport: (report) => void seen.reports.push(report),
+        onFenced: () => undefined,
+        onError: (error) => void seen.errors.push(error),
+      }),
+      close: async () => {
+        await seen.worker.stop(50);
+        redis.disconnect();
+      },
+    };
+    closers.push(seen.close);
+    await seen.worker.start();
+    return seen;
+  };
+
+  return {
+    keys,
+    ingressId,
+    queue,
+    store,
+    producer,
+    /** A connection for looking at keys. */
+    admin,
+    startWorker,
+    close: async () => {
+      for (const close of closers) await close();
+      await queue.close();
+      producer.disconnect();
+      admin.disconnect();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
