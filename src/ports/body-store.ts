@@ -19,6 +19,8 @@ export interface BodyStore {
   read(name: string, from?: number, to?: number): AsyncIterable<Buffer>;
   /** Bytes in the file, or undefined if there is none. */
   size(name: string): Promise<number | undefined>;
+  /** Removes one file; a missing one is no error. */
+  remove(name: string): Promise<void>;
   /** Removes every file of these jobs; missing ones are no error. */
   removeJobs(jobIds: readonly string[]): Promise<void>;
   /** Job ids that own at least one file older than `minAgeMs`: candidates of the orphan sweep. */

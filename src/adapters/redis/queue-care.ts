@@ -1,10 +1,20 @@
 import type { Redis } from 'ioredis';
+import type { EvictCode } from '../../errors.ts';
+import type { JobFacts } from '../../ports/job-queue.ts';
 import type { BandBacklog } from '../../ports/telemetry.ts';
 import type { PoolKeys } from './keys.ts';
 import type { RedisClock } from './redis-clock.ts';
 import { Scripts } from './scripts.ts';
 
 const PAGE = 1000;
+
+/** A waiting job that was removed without its own ingress asking. */
+export interface Eviction {
+  jobId: string;
+  code: EvictCode;
+  facts: JobFacts;
+  waitedMs: number;
+}
 
 /** The scorer's duties that touch Redis. */
 export class QueueCare {
@@ -25,17 +35,20 @@ export class QueueCare {
     return Number(await this.scripts.run('repair', this.keys.pool, this.own({})));
   }
 
-  /** Evicts waiting jobs whose ingress died. */
-  async sweepAbandoned(): Promise<{ jobId: string; band: string }[]> {
+  /** Evicts waiting jobs whose ingress died; returns all evictions that nobody reported yet. */
+  async sweepAbandoned(): Promise<Eviction[]> {
     const sentAt = performance.now();
     const own = this.own({ expectedNow: this.clock.estimate(), limit: 500 });
-    const [now, ids, bands] = (await this.scripts.run('sweep-abandoned', this.keys.pool, own)) as [
+    const [now, told] = (await this.scripts.run('sweep-abandoned', this.keys.pool, own)) as [
       string,
-      string[],
       string[],
     ];
     this.clock.observe(Number(now), sentAt);
-    return ids.map((jobId, index) => ({ jobId, band: bands[index] ?? '' }));
+    return told.map((json) => {
+      const { id, code, data, waitedMs } = JSON.parse(json) as Record<string, string | number>;
+      const facts = JSON.parse(String(data)) as JobFacts;
+      return { jobId: String(id), code: code as EvictCode, facts, waitedMs: Number(waitedMs) };
+    });
   }
 
   /** Removes jobs whose keeping is over, and, when memory is short, `early` more of the oldest; returns their ids. */

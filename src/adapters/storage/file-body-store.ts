@@ -1,6 +1,5 @@
-import { constants } from 'node:fs';
-import { createReadStream } from 'node:fs';
-import { mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { constants, createReadStream } from 'node:fs';
+import { mkdir, open, readFile, readdir, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BodyStore, BodyWriter } from '../../ports/body-store.ts';
@@ -30,7 +29,10 @@ export class FileBodyStore implements BodyStore {
   async *read(name: string, from = 0, to?: number): AsyncIterable<Buffer> {
     if (to !== undefined && to <= from) return;
     const range = to === undefined ? { start: from } : { start: from, end: to - 1 };
-    yield* createReadStream(this.path(name), { ...range, highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>;
+    yield* createReadStream(this.path(name), {
+      ...range,
+      highWaterMark: 256 * 1024,
+    }) as AsyncIterable<Buffer>;
   }
 
   async size(name: string): Promise<number | undefined> {
@@ -50,6 +52,10 @@ export class FileBodyStore implements BodyStore {
     }
   }
 
+  async remove(name: string): Promise<void> {
+    await rm(this.path(name), { force: true });
+  }
+
   async listJobs(minAgeMs: number): Promise<string[]> {
     const ids = new Set<string>();
     for (const name of await readdir(this.folder)) {
@@ -58,6 +64,16 @@ export class FileBodyStore implements BodyStore {
       if (info !== undefined && Date.now() - info.mtimeMs >= minAgeMs) ids.add(name.slice(0, 36));
     }
     return [...ids];
+  }
+
+  /** Leaves a marker for the other processes that should see this very folder. */
+  async writeMarker(marker: string): Promise<void> {
+    await writeFile(join(this.folder, 'shared-marker'), marker, { mode: 0o600 });
+  }
+
+  /** The marker found in this folder, if there is one. */
+  async readMarker(): Promise<string | undefined> {
+    return readFile(join(this.folder, 'shared-marker'), 'utf8').catch(() => undefined);
   }
 
   async freeBytes(): Promise<number> {

@@ -22,7 +22,7 @@ local function fetch(keys, prefix, opts, own)
   for _ = 1, 1000 do
     local head = rcall('ZRANGE', keys[3], 0, 0)[1]
     if not head or not is_abandoned(pool, head, prompt) then break end
-    evict(pool, queue, head, 'client_closed')
+    evict(pool, queue, head, 'client_closed', true)
   end
 
   local result = bull_activate(keys, { prefix, tostring(now), opts })

@@ -32,14 +32,19 @@ local function is_abandoned(pool, id, prompt)
   return ingress and rcall('EXISTS', pool .. ':alive:' .. ingress) == 0
 end
 
--- Removes a waiting job for good; false if it does not wait.
-local function evict(pool, queue, id, code)
+-- Removes a waiting job for good; false if it does not wait. `unheard`: nobody at hand reports it, so its facts
+-- go to the list the scorer reads.
+local function evict(pool, queue, id, code, unheard)
   local waiting = rcall('ZREM', queue .. 'prioritized', id) + rcall('LREM', queue .. 'wait', 0, id)
     + rcall('ZREM', queue .. 'delayed', id)
   if waiting == 0 then return false end
-  local band = rcall('HGET', queue .. id, 'band') or ''
+  if unheard then
+    local facts = rcall('HMGET', queue .. id, 'data', 'timestamp')
+    rcall('RPUSH', pool .. ':evictions', cjson.encode({
+      id = id, code = code, data = facts[1] or '{}', waitedMs = redis_now() - (tonumber(facts[2]) or redis_now()),
+    }))
+  end
   erase(pool, queue, id)
-  rcall('HINCRBY', pool .. ':evicted', band .. ' ' .. code, 1)
   announce(pool, 'end', id, 'evicted ' .. code)
   return true
 end

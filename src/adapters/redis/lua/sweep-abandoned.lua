@@ -2,22 +2,20 @@
 --
 -- KEYS   1 pool
 -- ARGV   1 JSON {pool, queue, expectedNow, limit}
--- Returns {now, evicted ids, bands of the evicted}.
+-- Returns {now, JSON of each job evicted since the last call}.
 
 local own = cjson.decode(ARGV[1])
 local pool, queue = own.pool, own.queue
 local now = redis_now()
-local ids, bands = {}, {}
+local evicted = 0
 if math.abs(now - own.expectedNow) < 1000 then
   for _, ingress in ipairs(rcall('SMEMBERS', pool .. ':ingresses')) do
     if rcall('EXISTS', pool .. ':alive:' .. ingress) == 0 then
       local left = 0
       for _, id in ipairs(rcall('SMEMBERS', pool .. ':waiters:' .. ingress)) do
-        if #ids >= own.limit then left = left + 1 else
-          local band = rcall('HGET', queue .. id, 'band') or ''
-          if evict(pool, queue, id, 'client_closed') then
-            ids[#ids + 1] = id
-            bands[#bands + 1] = band
+        if evicted >= own.limit then left = left + 1 else
+          if evict(pool, queue, id, 'client_closed', true) then
+            evicted = evicted + 1
           elseif rcall('HEXISTS', pool .. ':payload:' .. id, 'ingress') == 1 then
             -- Still running: the worker aborts it within a moment and its settlement drops it here.
             left = left + 1
@@ -33,4 +31,6 @@ if math.abs(now - own.expectedNow) < 1000 then
     end
   end
 end
-return { tostring(now), ids, bands }
+local told = rcall('LRANGE', pool .. ':evictions', 0, 999)
+if #told > 0 then rcall('LTRIM', pool .. ':evictions', #told, -1) end
+return { tostring(now), told }

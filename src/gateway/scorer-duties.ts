@@ -1,0 +1,79 @@
+import type { EvictCode } from '../errors.ts';
+import type { BodyStore } from '../ports/body-store.ts';
+import type { JobFacts } from '../ports/job-queue.ts';
+import type { BandBacklog, Telemetry } from '../ports/telemetry.ts';
+
+/** What the scorer asks of the queue. */
+export interface ScorerCare {
+  repair(): Promise<number>;
+  sweepAbandoned(): Promise<
+    { jobId: string; code: EvictCode; facts: JobFacts; waitedMs: number }[]
+  >;
+  sweepRetention(early: number): Promise<string[]>;
+  backlog(): Promise<Record<string, BandBacklog>>;
+  known(jobIds: readonly string[]): Promise<Set<string>>;
+  markPassed(): Promise<void>;
+}
+
+/** What the scorer works with. */
+export interface ScorerDependencies {
+  care: ScorerCare;
+  store: BodyStore;
+  telemetry: Telemetry;
+  memory: () => Promise<{ usedBytes: number; maxBytes: number }>;
+  /** Fraction of Redis' memory limit above which no jobs are admitted. */
+  admitBelowFraction: number;
+}
+
+/** Age from which a file without a job is an orphan, in ms: younger ones may belong to a submission under way. */
+const ORPHAN_MS = 10 * 60_000;
+/** Kept answers given up at once when memory is short. */
+const EARLY = 200;
+
+/**
+ * The scorer's work. `watch`, a few times a second: jobs whose ingress died are evicted. `pass`, every
+ * SCORER_INTERVAL_SECONDS: every waiting job stands at its place, what was kept long enough is removed, earlier when
+ * memory is short, and the gauges are told.
+ */
+export function createScorerDuties(dependencies: ScorerDependencies): {
+  pass: () => Promise<void>;
+  watch: () => Promise<void>;
+} {
+  const { care, store, telemetry } = dependencies;
+
+  const watch = async (): Promise<void> => {
+    const evicted = await care.sweepAbandoned();
+    for (const { jobId, code, facts, waitedMs } of evicted) {
+      const { member: memberId, band, model, kind } = facts;
+      telemetry.jobSettled({
+        jobId,
+        memberId,
+        band,
+        model,
+        kind,
+        outcome: 'evicted',
+        code,
+        waitedMs,
+      });
+    }
+    await store.removeJobs(evicted.map(({ jobId }) => jobId));
+  };
+
+  const pass = async (): Promise<void> => {
+    const startedAt = performance.now();
+    const rewritten = await care.repair();
+    const { usedBytes, maxBytes } = await dependencies.memory();
+    const isShort = maxBytes > 0 && usedBytes > maxBytes * dependencies.admitBelowFraction * 0.9;
+    await store.removeJobs(await care.sweepRetention(isShort ? EARLY : 0));
+    const files = await store.listJobs(ORPHAN_MS);
+    const known = files.length > 0 ? await care.known(files) : new Set<string>();
+    await store.removeJobs(files.filter((id) => !known.has(id)));
+    const backlog = await care.backlog();
+    telemetry.backlogSeen(backlog);
+    await care.markPassed();
+    const waiting = Object.values(backlog).reduce((sum, band) => sum + band.waiting, 0);
+    telemetry.scorerPassed({ passMs: performance.now() - startedAt, waiting, rewritten });
+  };
+
+  return { pass, watch };
+}

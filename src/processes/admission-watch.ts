@@ -1,0 +1,175 @@
+import type { Redis } from 'ioredis';
+import type { PoolStatus } from '../adapters/redis/pool-status.ts';
+import { readRedisHealth } from '../adapters/redis/redis-health.ts';
+import type { RedisHealth } from '../adapters/redis/redis-health.ts';
+import type { FileBodyStore } from '../adapters/storage/file-body-store.ts';
+import type { RejectCode } from '../errors.ts';
+import type { ReadyCheck } from '../ingress/app.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+
+const LOOK_MS = 500;
+/** Free bytes of disk below which no job is taken: the append-only file and bodies need them. */
+const DISK_LOW_WATER_BYTES = 128 * 1024 * 1024;
+/** Scorer passes that may be missed before readyz says so. */
+const SCORER_PATIENCE = 3;
+
+/** What is looked at. */
+export interface AdmissionWatchOptions {
+  redis: Redis;
+  status: PoolStatus;
+  store: FileBodyStore;
+  telemetry: Telemetry;
+  admitBelowFraction: number;
+  scorerIntervalSeconds: number;
+}
+
+interface Look {
+  health: RedisHealth | undefined;
+  freeBytes: number;
+  owner: string | undefined;
+  scorerAgeMs: number | undefined;
+  isShared: boolean;
+}
+
+/** Looks twice a second at what decides whether new jobs may be taken, and keeps the last look. */
+export class AdmissionWatch {
+  private readonly options: AdmissionWatchOptions;
+  private timer: NodeJS.Timeout | undefined;
+  private isStopping = false;
+  private warnedOf = '';
+  private last: Look = {
+    health: undefined,
+    freeBytes: Infinity,
+    owner: undefined,
+    scorerAgeMs: undefined,
+    isShared: false,
+  };
+
+  constructor(options: AdmissionWatchOptions) {
+    this.options = options;
+  }
+
+  /** Looks once, then again and again. */
+  async start(): Promise<void> {
+    await this.look();
+    this.timer = setInterval(() => void this.look(), LOOK_MS);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  /** From now on every new job is refused: the process is going. */
+  close(): void {
+    this.isStopping = true;
+  }
+
+  /** Why no job may be taken right now, if so. */
+  refusal(): RejectCode | undefined {
+    const { health, freeBytes } = this.last;
+    if (this.isStopping) return 'shutting_down';
+    if (this.options.redis.status !== 'ready') return 'redis_unavailable';
+    if (
+      health !== undefined &&
+      health.maxBytes > 0 &&
+      health.usedBytes >= health.maxBytes * this.options.admitBelowFraction
+    ) {
+      return 'memory_full';
+    }
+    return freeBytes < DISK_LOW_WATER_BYTES ? 'storage_full' : undefined;
+  }
+
+  /** Whether the worker was seen to share this ingress' body store. */
+  mayStore(): boolean {
+    return this.last.isShared;
+  }
+
+  /** The last look, for readyz. */
+  checks(): ReadyCheck[] {
+    const { health, owner, scorerAgeMs, isShared, freeBytes } = this.last;
+    const isConnected = this.options.redis.status === 'ready';
+    const patience = this.options.scorerIntervalSeconds * 1000 * SCORER_PATIENCE;
+    const isScored = scorerAgeMs !== undefined && scorerAgeMs <= patience;
+    return [
+      { name: 'redis', ok: isConnected, detail: isConnected ? 'connected' : 'not connected' },
+      {
+        name: 'redis_aof',
+        ok: health?.hasAof === true,
+        detail:
+          health?.hasAof === true
+            ? 'appendonly is on'
+            : 'appendonly is off: a crash of Redis loses jobs; set appendonly yes',
+        isWarning: true,
+      },
+      {
+        name: 'redis_eviction',
+        ok: health?.mayEvict === false,
+        detail:
+          health?.mayEvict === true
+            ? `maxmemory-policy is ${health.policy}: Redis may drop jobs; set maxmemory-policy noeviction`
+            : 'Redis drops no keys',
+      },
+      {
+        name: 'worker',
+        ok: isConnected && owner !== undefined,
+        detail: owner ?? 'no worker owns the GPU',
+      },
+      {
+        name: 'scorer',
+        ok: isConnected && isScored,
+        detail:
+          scorerAgeMs === undefined
+            ? 'no pass yet'
+            : `last pass ${Math.round(scorerAgeMs / 1000)} s ago`,
+      },
+      {
+        name: 'body_store',
+        ok: isShared,
+        detail: isShared
+          ? 'shared with the worker'
+          : 'the worker does not see this DATA_DIR: bodies over 256 KiB are refused',
+      },
+      {
+        name: 'disk',
+        ok: freeBytes >= DISK_LOW_WATER_BYTES,
+        detail: `${Math.floor(freeBytes / 1_048_576)} MiB free`,
+      },
+    ];
+  }
+
+  private async look(): Promise<void> {
+    const { redis, status, store, telemetry } = this.options;
+    try {
+      const freeBytes = await store.freeBytes();
+      const [health, owner, scorerAgeMs, expected, found] = await Promise.all([
+        readRedisHealth(redis),
+        status.owner(),
+        status.scorerAgeMs(),
+        status.storeMarker(),
+        store.readMarker(),
+      ]);
+      this.last = {
+        health,
+        freeBytes,
+        owner: owner && `${owner.name}, pid ${owner.pid} on ${owner.host}`,
+        scorerAgeMs,
+        isShared: expected !== undefined && expected === found,
+      };
+      telemetry.redisDurabilitySeen({ hasAof: health.hasAof, mayEvict: health.mayEvict });
+      if (scorerAgeMs !== undefined) telemetry.scorerAged({ ageMs: scorerAgeMs });
+      this.warn(health);
+    } catch {
+      // Redis is away: what was seen last stands, and `refusal` looks at the connection itself.
+    }
+  }
+
+  private warn(health: RedisHealth): void {
+    const faults = [
+      ...(health.hasAof ? [] : ['appendonly is off: a crash of Redis loses accepted jobs']),
+      ...(health.mayEvict ? [`maxmemory-policy ${health.policy} lets Redis drop jobs`] : []),
+    ].join('; ');
+    if (faults !== '' && faults !== this.warnedOf)
+      this.options.telemetry.log.error({ faults }, 'redis.not_durable');
+    this.warnedOf = faults;
+  }
+}

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { announce } from '../adapters/process/lifecycle.ts';
+import { BullJobQueue } from '../adapters/redis/bull-job-queue.ts';
+import { connectRedis } from '../adapters/redis/connection.ts';
+import { IngressPresence } from '../adapters/redis/ingress-presence.ts';
+import { poolKeys } from '../adapters/redis/keys.ts';
+import { PoolStatus } from '../adapters/redis/pool-status.ts';
+import { RedisJobFeed } from '../adapters/redis/redis-job-feed.ts';
+import { checkLayout } from '../adapters/redis/redis-health.ts';
+import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
+import { loadSeal } from '../adapters/storage/seal.ts';
+import { mergeRegistries } from '../adapters/telemetry/merge-registries.ts';
+import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
+import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
+import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
+import type { BerthConfig } from '../config/load.ts';
+import { createIngress } from '../ingress/app.ts';
+import { PassThrough } from '../ingress/routes/pass-through.ts';
+import { Proxy } from '../ingress/routes/proxy.ts';
+import { attemptRules } from '../policy/attempt.ts';
+import { AdmissionWatch } from './admission-watch.ts';
+import { StartRefused } from './gpu-process.ts';
+import type { RunningProcess } from './gpu-process.ts';
+import { publishMetrics } from './publish-metrics.ts';
+
+const READY_LOOK_MS = 100;
+
+/** Starts the HTTP side. Resolves when it listens; the supervisor hears when readyz is green. */
+export async function startIngressProcess(
+  config: BerthConfig,
+  telemetry: ProcessTelemetry,
+): Promise<RunningProcess> {
+  const { url, apiKey } = config.modelServer;
+  if (url === null || config.redis.url === null) {
+    throw new StartRefused(
+      'the ingress needs MODEL_SERVER_URL and REDIS_URL; `npm start` sets both up',
+    );
+  }
+  if (config.keys.length > 0)
+    throw new StartRefused('this version cannot check keys yet: leave `keys` empty');
+  const { log } = telemetry;
+  const onRedisError = (err: Error): void => log.debug({ err }, 'redis.error');
+  const redisUrl = config.redis.url;
+  const redis = connectRedis(redisUrl, 'prompt', onRedisError);
+  const patient = connectRedis(redisUrl, 'patient', onRedisError);
+  const blocking = connectRedis(redisUrl, 'blocking', onRedisError);
+  redis.on('ready', () => log.info({}, 'redis.connected'));
+  redis.on('close', () => log.warn({}, 'redis.lost'));
+  const keys = poolKeys(config.pool);
+  const ingressId = randomUUID();
+  const store = await FileBodyStore.open(config.dataDir);
+  const seal = await loadSeal(config.dataDir, config.sealingSecret ?? undefined);
+  const status = new PoolStatus(redis, keys);
+  const admission = new AdmissionWatch({
+    redis,
+    status,
+    store,
+    telemetry,
+    admitBelowFraction: config.memory.admitBelowFraction,
+    scorerIntervalSeconds: config.scorer.intervalSeconds,
+  });
+  const queue = new BullJobQueue({
+    redis,
+    keys,
+    ingressId,
+    waitingCap: config.caps.waiting,
+    maxAttempts: attemptRules.maxAttempts,
+  });
+  const feed = new RedisJobFeed({
+    blocking,
+    redis: patient,
+    keys,
+    ingressId,
+    onError: (err) => log.debug({ err }, 'feed.error'),
+  });
+  const presence = new IngressPresence(
+    redis,
+    keys,
+    ingressId,
+    async () => void (await queue.settleDoubts()),
+  );
+
+  const modelServer = new HttpModelServer({ url });
+  const droppedHeaders = new Set(apiKey === null ? [] : ['authorization', 'x-api-key']);
+  const addedHeaders = apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`];
+  const catalogue = new HttpModelCatalogue(modelServer, addedHeaders);
+  const proxy = new Proxy({
+    queue,
+    rules: config.rules,
+    seal: (jobId, plain) => seal.close(jobId, plain),
+    telemetry,
+    reader: feed,
+    inspect: async (ids) => queue.inspect(ids),
+    store,
+    catalogue,
+    intake: { maxBytes: config.caps.bodyBytes, store, mayStore: () => admission.mayStore() },
+    passThrough: new PassThrough(modelServer, droppedHeaders, addedHeaders),
+    droppedHeaders,
+    addedHeaders,
+    refusal: () => admission.refusal(),
+  });
+  const server = createIngress({
+    proxy,
+    queues: [queue.queue],
+    checks: async () => Promise.resolve(admission.checks()),
+    metrics: async () => {
+      telemetry.modelsListed({ modelIds: catalogue.modelIds });
+      const others = (await status.registries().catch(() => [])).filter(
+        ({ instance }) => instance !== String(process.pid),
+      );
+      return mergeRegistries([
+        { process: 'ingress', json: await telemetry.exportRegistry() },
+        ...others,
+      ]);
+    },
+    allowOpen: config.http.isOpenAllowed,
+    onError: (err) => log.error({ err }, 'request.failed'),
+  });
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        error.code === 'EADDRINUSE'
+          ? new StartRefused(`port ${config.http.port} of ${config.http.host} is in use`)
+          : error,
+      ),
+    );
+    server.listen(config.http.port, config.http.host, resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  announce({ type: 'listening', port });
+  log.info({ host: config.http.host, port }, 'ingress.listening');
+
+  // Redis may come later than we do: clients get their 503 until then.
+  const connected = (async () => {
+    await checkLayout(patient);
+    await feed.start();
+    await presence.start().catch(() => undefined);
+    await admission.start();
+  })();
+  connected.catch((err: unknown) => {
+    log.error({ err }, 'ingress.cannot_start');
+    process.exit(1);
+  });
+  const readiness = setInterval(() => {
+    if (!admission.checks().every((check) => check.ok || check.isWarning === true)) return;
+    clearInterval(readiness);
+    announce({ type: 'ready' });
+  }, READY_LOOK_MS);
+  const publishing = publishMetrics(telemetry, status, 'ingress');
+
+  return {
+    stop: async () => {
+      admission.close();
+      clearInterval(readiness);
+      clearInterval(publishing);
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const live of [...proxy.live]) if (!live.hasStarted()) live.giveUp('shutting_down');
+      server.closeIdleConnections();
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise<void>(
+        (resolve) => (timer = setTimeout(resolve, config.shutdown.graceSeconds * 1000 - 200)),
+      );
+      await Promise.race([closed, late]);
+      clearTimeout(timer);
+      for (const live of [...proxy.live]) live.giveUp('shutting_down');
+      admission.stop();
+      await presence.stop();
+      await feed.stop();
+      await queue.close();
+      for (const connection of [redis, patient, blocking]) connection.disconnect();
+      await modelServer.close();
+    },
+  };
+}
