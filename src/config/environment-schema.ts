@@ -76,7 +76,7 @@ export const environmentSchema = z.object({
     accepts: 'a folder',
   }),
   BERTH_CONFIG: variable(z.string().nullable().default(null), {
-    description: 'JSON file merged over the defaults below. Unset: the defaults.',
+    description: 'JSON file laid over the default settings. Unset: the defaults.',
     accepts: 'a file',
   }),
   BERTH_SECRET: variable(z.string().min(16).nullable().default(null), {
