@@ -14,17 +14,6 @@ export function nearestBand(base: number, rules: Rules): string {
   return nearest[0];
 }
 
-/**
- * The base priority a band is named for.
- *
- * @throws {RangeError} when the rules do not name the band: its jobs need `nearestBand` again.
- */
-export function bandValue(band: string, rules: Rules): number {
-  const value = Object.hasOwn(rules.bands, band) ? rules.bands[band] : undefined;
-  if (value === undefined) throw new RangeError(`the rules name no band ${band}`);
-  return value;
-}
-
 function isNearer(base: number, value: number, than: number): boolean {
   const distance = Math.abs(base - value);
   const best = Math.abs(base - than);

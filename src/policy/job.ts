@@ -39,7 +39,9 @@ export function memberId(text: string): MemberId {
   return text as MemberId;
 }
 
-/** Orders by arrival, then sequence, for `sort`: negative when `a` came first. */
+/** Orders by arrival, then sequence, then id, for `sort`: negative when `a` came first. */
 export function byArrival(a: WaitingJob, b: WaitingJob): number {
-  return a.arrivalMs - b.arrivalMs || a.sequence - b.sequence;
+  return (
+    a.arrivalMs - b.arrivalMs || a.sequence - b.sequence || (a.id < b.id ? -1 : Number(a.id > b.id))
+  );
 }

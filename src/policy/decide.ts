@@ -1,0 +1,57 @@
+import { pickNext, pickWithout, type Pick } from './dispatch.ts';
+import { terms, weigh, type Term, type Weighing } from './effective-priority.ts';
+import { holdUntil } from './hold.ts';
+import type { WaitingJob } from './job.ts';
+import type { Ledger } from './ledger.ts';
+
+/** What to do with a free GPU. */
+export type Decision =
+  | { readonly kind: 'run'; readonly pick: Pick }
+  /** A producer's next job is about to come and would go first: decide again then, and at any arrival. */
+  | { readonly kind: 'hold'; readonly untilMs: number; readonly pick: Pick }
+  /** Nothing may run before that time, unix milliseconds; null: until something arrives. */
+  | { readonly kind: 'idle'; readonly untilMs: number | null };
+
+/**
+ * What a free GPU should do at this moment. Jobs whose backoff is over are let in first.
+ *
+ * @param residentModel null when it is not known
+ */
+export function decide(ledger: Ledger, residentModel: string | null, nowMs: number): Decision {
+  ledger.wake(nowMs);
+  const weighing = weigh(ledger.rules, residentModel);
+  const pick = pickNext(ledger.bands.values(), weighing);
+  if (pick === undefined) {
+    const { nextWakeMs } = ledger;
+    return { kind: 'idle', untilMs: Number.isFinite(nextWakeMs) ? nextWakeMs : null };
+  }
+  const untilMs = heldUntil(ledger, pick, weighing);
+  return untilMs === undefined ? { kind: 'run', pick } : { kind: 'hold', untilMs, pick };
+}
+
+/**
+ * For each term the job that would go instead of the pick if that term did not count, where that is
+ * another one: the job whose start the term delays by the pick's run. To be asked before the dispatch.
+ */
+export function displacedBy(
+  ledger: Ledger,
+  pick: Pick,
+  residentModel: string | null,
+): Partial<Record<Term, WaitingJob>> {
+  const displaced: Partial<Record<Term, WaitingJob>> = {};
+  const weighing = weigh(ledger.rules, residentModel);
+  for (const term of terms) {
+    const job = pickWithout(term, ledger.bands.values(), weighing);
+    if (job !== undefined && job.id !== pick.job.id) displaced[term] = job;
+  }
+  return displaced;
+}
+
+function heldUntil(ledger: Ledger, pick: Pick, weighing: Weighing): number | undefined {
+  const { expected, nowMs } = ledger;
+  if (expected?.job.band !== pick.band) return undefined;
+  const heads = [...ledger.bands.values()]
+    .filter((band) => band.band === pick.band)
+    .flatMap((band) => band.heads(weighing));
+  return holdUntil(expected, heads, nowMs, weighing);
+}
