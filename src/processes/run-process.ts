@@ -28,7 +28,8 @@ export async function runProcess(
   } catch (error) {
     if (!(error instanceof StartRefused)) throw error;
     writeSync(2, `berth ${kind}: ${error.message}\n`);
-    process.exit(1);
+    // A supervisor need not try again what cannot change by itself.
+    process.exit(process.send === undefined ? 1 : 2);
   }
   if (kind !== 'ingress') announce({ type: 'ready' });
 }

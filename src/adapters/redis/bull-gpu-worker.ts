@@ -53,6 +53,7 @@ export class BullGpuWorker {
   private readonly scripts: Scripts;
   private readonly settlement: RunSettlement;
   private readonly worker: Worker<JobFacts>;
+  /** The job taken last; it stays here until the next one, so that a reclaim never takes one that is being settled. */
   private running: { id: string; abort: AbortController } | undefined;
   private lastRunEndedAt: number | undefined;
 
@@ -120,10 +121,10 @@ export class BullGpuWorker {
     await this.reclaim().catch((error: unknown) => this.options.onError(asError(error)));
   }
 
+  /** Jobs locked for this worker stay: they run, or the fetch whose reply was lost is about to be repeated. */
   private async reclaim(): Promise<{ back: string[]; failed: string[] }> {
-    // A fetch whose reply was lost holds the lock of this worker; its own repeat hands that job out.
-    if (this.settlement.isFetching) return { back: [], failed: [] };
-    return this.settlement.handBack(this.running ? { keep: this.running.id } : {});
+    const keep = this.running === undefined ? {} : { keep: this.running.id };
+    return this.settlement.handBack({ worker: this.worker.id, ...keep });
   }
 
   private async process(job: Job<JobFacts>, token: string): Promise<void> {
@@ -162,7 +163,6 @@ export class BullGpuWorker {
     if (result.kind !== 'completed') await log.discard();
     const ranMs = Math.max(0, Math.round(performance.now() - startedAt));
     this.lastRunEndedAt = performance.now();
-    this.running = undefined;
     this.options.onReport({ job: claimed, result, ranMs });
     await this.conclude(claimed, token, log, result, ranMs);
   }

@@ -58,15 +58,9 @@ export class RunSettlement {
   private readonly around: Surroundings;
   private expected: Expectation | undefined;
   private readonly payloads = new Map<string, { fields: Map<string, Buffer>; nowMs: number }>();
-  private fetching = 0;
 
   constructor(around: Surroundings) {
     this.around = around;
-  }
-
-  /** Whether a command that may hand out a job is on its way. */
-  get isFetching(): boolean {
-    return this.fetching > 0;
   }
 
   /** Announces how the job that is about to leave the processor ended. */
@@ -100,6 +94,7 @@ export class RunSettlement {
   async handBack(which: {
     keep?: string;
     only?: string;
+    worker?: string;
   }): Promise<{ back: string[]; failed: string[] }> {
     const { keys, scripts, owner, retention } = this.around;
     const own = JSON.stringify({
@@ -216,19 +211,14 @@ export class RunSettlement {
     script: 'claim' | 'settle' | 'postpone',
     args: ScriptArgument[],
   ): Promise<Reply | undefined> {
-    this.fetching += 1;
     const sentAt = performance.now();
-    try {
-      const reply = (await this.around.scripts.runBinary(script, ...args)) as Reply | Buffer;
-      if (Buffer.isBuffer(reply)) {
-        if (reply.toString() === 'fenced') this.around.onFenced();
-        return undefined;
-      }
-      this.around.clock.observe(Number(reply[2].toString()), sentAt);
-      return reply;
-    } finally {
-      this.fetching -= 1;
+    const reply = (await this.around.scripts.runBinary(script, ...args)) as Reply | Buffer;
+    if (Buffer.isBuffer(reply)) {
+      if (reply.toString() === 'fenced') this.around.onFenced();
+      return undefined;
     }
+    this.around.clock.observe(Number(reply[2].toString()), sentAt);
+    return reply;
   }
 
   private handOut(reply: Reply | undefined): ReturnType<typeof raw2NextJobData> {

@@ -1,8 +1,9 @@
 -- Fragment: the next job for the one worker. Needs place.lua, remove.lua, owns.lua, and `bull_activate`, BullMQ's own
 -- moveToActive text wrapped as a function of (KEYS, ARGV).
 --
--- Idempotent: a resent command (its reply was lost) finds the job that the first one locked with the same
--- token and hands that one out again, instead of popping a second job that nobody would run.
+-- Idempotent: a resent command (its reply was lost) finds the job that the first one locked for this worker and
+-- hands that one out again, instead of popping a second job that nobody would run. A worker runs one job at a time,
+-- so whatever is locked for it while it fetches is the fruit of a fetch it never heard of.
 
 -- keys: moveToActive's eleven keys; prefix, opts: its ARGV[1] and ARGV[3] (msgpack); own: our arguments.
 local function fetch(keys, prefix, opts, own)
@@ -10,7 +11,9 @@ local function fetch(keys, prefix, opts, own)
   local token = cmsgpack.unpack(opts)['token']
   local active = rcall('LRANGE', keys[2], 0, -1)
   for _, id in ipairs(active) do
-    if rcall('GET', queue .. id .. ':lock') == token then
+    local lock = rcall('GET', queue .. id .. ':lock')
+    if lock and holder(lock) == holder(token) then
+      rcall('SET', queue .. id .. ':lock', token, 'KEEPTTL')
       return { { rcall('HGETALL', queue .. id), id, 0, 0 }, rcall('HGETALL', pool .. ':payload:' .. id), tostring(now) }
     end
   end

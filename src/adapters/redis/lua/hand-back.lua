@@ -2,7 +2,8 @@
 -- A job whose answer had begun cannot run again unseen by its client: it is failed instead. Needs remove.lua.
 --
 -- KEYS   1 pool
--- ARGV   1 JSON {pool, queue, fence, keep?, only?, message, retainMs}
+-- ARGV   1 JSON {pool, queue, fence, keep?, only?, worker?, message, retainMs}
+-- `keep` and every job locked for `worker` stay: they run, or their fetch is about to be repeated.
 -- Returns {ids handed back, ids failed} or 'fenced'.
 -- Atomic so that no job is ever in two places or in none.
 
@@ -19,7 +20,9 @@ end
 
 local back, failed = {}, {}
 for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
-  if id ~= own.keep and (not own.only or own.only == id) then
+  local lock = rcall('GET', queue .. id .. ':lock')
+  local stays = id == own.keep or (own.worker and lock and holder(lock) == own.worker)
+  if not stays and (not own.only or own.only == id) then
     rcall('LREM', queue .. 'active', 0, id)
     rcall('DEL', queue .. id .. ':lock')
     rcall('SREM', queue .. 'stalled', id)
