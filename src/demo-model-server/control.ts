@@ -1,0 +1,204 @@
+import type { Catalogue, DemoModel } from './catalogue.ts';
+import { sendError, sendPlain } from './errors.ts';
+import type { EventFeed } from './events.ts';
+import type { Exchange } from './exchange.ts';
+import type { Residency } from './residency.ts';
+
+/** A route that needs no GPU. GET stands for HEAD too. */
+export interface ControlRoute {
+  readonly methods: readonly string[];
+  readonly run: (exchange: Exchange) => Promise<void>;
+}
+
+/** What the control routes report on and act upon. */
+export interface ControlParts {
+  readonly catalogue: Catalogue;
+  readonly residency: Residency;
+  readonly events: EventFeed;
+}
+
+const json = { 'Content-Type': 'application/json' };
+const plainText = { 'Content-Type': 'text/plain; charset=utf-8' };
+/** A fixed time, so that two listings are equal byte for byte. */
+const listedAt = 1_700_000_000;
+
+const modalities: Readonly<Record<DemoModel['kind'], readonly [string, string]>> = {
+  chat: ['text', 'text'],
+  image: ['text', 'image'],
+  video: ['text', 'image'],
+  embeddings: ['text', 'text'],
+  audio: ['audio', 'text'],
+};
+
+function capabilitiesOf(model: DemoModel): object | undefined {
+  if (model.kind === 'image') return { image_generation: true };
+  if (model.kind === 'audio') return { audio_transcriptions: true };
+  return undefined;
+}
+
+/** The rows of the `modelStatus` event. */
+export function modelStatus({ models }: Catalogue, residency: Residency): object[] {
+  return models.map((model) => ({
+    id: model.id,
+    name: model.name,
+    description: '',
+    state: residency.stateOf(model.id),
+    unlisted: false,
+    peerID: '',
+    aliases: model.aliases.length > 0 ? model.aliases : undefined,
+    capabilities: capabilitiesOf(model),
+    context_length: model.contextLength,
+  }));
+}
+
+function listModels({ models }: Catalogue, residency: Residency): object {
+  const data = models.flatMap((model) => {
+    const [input, output] = modalities[model.kind];
+    const entry = (id: string, facts: object) => ({
+      id,
+      ...{ object: 'model', created: listedAt, owned_by: 'llama-swap', name: model.name },
+      architecture: {
+        input_modalities: [input],
+        output_modalities: [output],
+        modality: `${input}->${output}`,
+      },
+      capabilities: capabilitiesOf(model),
+      context_length: model.contextLength,
+      meta: { llamaswap: facts, n_ctx: model.contextLength },
+      status: { value: residency.stateOf(model.id) === 'stopped' ? 'unloaded' : 'loaded' },
+    });
+    const aliases = model.aliases.length > 0 ? { aliases: model.aliases } : {};
+    return [
+      entry(model.id, { type: 'model', ...aliases }),
+      ...model.aliases.map((alias) => entry(alias, { type: 'alias', modelID: model.id })),
+    ];
+  });
+  return { object: 'list', data: data.toSorted((a, b) => (a.id < b.id ? -1 : 1)) };
+}
+
+function listRunning({ models }: Catalogue, residency: Residency): object {
+  const running = models
+    .filter((model) => residency.stateOf(model.id) !== 'stopped')
+    .map((model) => ({
+      model: model.id,
+      state: residency.stateOf(model.id),
+      cmd: `demo-model --id ${model.id}`,
+      proxy: 'http://localhost:5800',
+      ttl: 0,
+      name: model.name,
+      description: '',
+    }));
+  return { running };
+}
+
+/** Answers with a redirect as Go's router does; GET gets a short page with it. */
+export async function redirect(
+  exchange: Exchange,
+  status: number,
+  location: string,
+): Promise<void> {
+  const words: Record<number, string> = {
+    301: 'Moved Permanently',
+    302: 'Found',
+    308: 'Permanent Redirect',
+  };
+  const isGet = exchange.method === 'GET' || exchange.method === 'HEAD';
+  const page = isGet
+    ? `<a href="${location.replaceAll('"', '&#34;')}">${words[status] ?? ''}</a>.\n\n`
+    : '';
+  const type = isGet ? { 'Content-Type': 'text/html; charset=utf-8' } : {};
+  await exchange.answer.send(status, { Location: location, ...type }, page);
+}
+
+/** Every exact path that needs no GPU. */
+export function controlRoutes(parts: ControlParts): ReadonlyMap<string, ControlRoute> {
+  const { catalogue, residency, events } = parts;
+  const get = (run: ControlRoute['run']): ControlRoute => ({ methods: ['GET', 'HEAD'], run });
+  const ok = get(({ answer }) => answer.send(200, plainText, 'OK'));
+  const sendJson = ({ answer }: Exchange, value: object): Promise<void> =>
+    answer.send(200, json, `${JSON.stringify(value)}\n`);
+  const models = get(({ answer, headers }) => {
+    const { origin } = headers;
+    const cors = origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin };
+    return answer.send(
+      200,
+      { ...json, ...cors },
+      `${JSON.stringify(listModels(catalogue, residency))}\n`,
+    );
+  });
+  const page = get(({ answer }) => {
+    const title = '<!doctype html><title>demo model server</title>';
+    const text =
+      '<h1>demo model server</h1><p>A stand-in for llama-swap. See <a href="/running">/running</a>.</p>';
+    return answer.send(200, { 'Content-Type': 'text/html; charset=utf-8' }, `${title}${text}\n`);
+  });
+  return new Map([
+    ['/health', ok],
+    ['/wol-health', ok],
+    ['/', get((exchange) => redirect(exchange, 302, '/ui'))],
+    ['/ui', page],
+    ['/ui/', page],
+    ['/ui/models', page],
+    ['/upstream', get((exchange) => redirect(exchange, 302, '/ui/models'))],
+    ['/v1/models', models],
+    ['/models', models],
+    ['/running', get((exchange) => sendJson(exchange, listRunning(catalogue, residency)))],
+    [
+      '/unload',
+      get(({ answer }) => {
+        residency.unload();
+        return answer.send(200, plainText, 'OK');
+      }),
+    ],
+    [
+      '/api/models/unload',
+      {
+        methods: ['POST'],
+        run: (exchange) => {
+          residency.unload();
+          return sendJson(exchange, { msg: 'ok' });
+        },
+      },
+    ],
+    ['/api/events', get(({ answer }) => events.listen(answer))],
+    [
+      '/api/version',
+      get((exchange) =>
+        sendJson(exchange, { version: 'demo', commit: 'demo', build_date: 'demo' }),
+      ),
+    ],
+  ]);
+}
+
+/** `POST /api/models/unload/<model>`; ids may contain slashes. */
+export async function unloadOne(exchange: Exchange, parts: ControlParts): Promise<void> {
+  const target = parts.catalogue.findInPath(exchange.path.slice('/api/models/unload'.length));
+  if (target?.rest !== '') {
+    await sendError(exchange.answer, exchange.headers, 404, 'model not found');
+    return;
+  }
+  parts.residency.unload(target.model.id);
+  await exchange.answer.send(200, plainText, 'OK');
+}
+
+/** Answers every OPTIONS request alike, whatever the path. */
+export async function sendCors({ answer, headers }: Exchange): Promise<void> {
+  const requested = headers['access-control-request-headers'];
+  await answer.send(
+    204,
+    {
+      'Access-Control-Allow-Origin': '*',
+      'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
+      'Access-Control-Allow-Headers':
+        requested?.replace(/[^\w\-, ]/g, '') ??
+        'Content-Type, Authorization, Accept, X-Requested-With',
+      'Access-Control-Max-Age': '86400',
+    },
+    '',
+  );
+}
+
+/** Answers a known path asked with the wrong method. */
+export function methodNotAllowed({ answer }: Exchange, methods: readonly string[]): Promise<void> {
+  return sendPlain(answer, 405, 'Method Not Allowed', { Allow: methods.join(', ') });
+}

@@ -1,0 +1,119 @@
+import type { Catalogue, DemoModel, UpstreamTarget } from './catalogue.ts';
+import {
+  controlRoutes,
+  methodNotAllowed,
+  redirect,
+  sendCors,
+  unloadOne,
+  type ControlParts,
+} from './control.ts';
+import { sendError, sendPlain } from './errors.ts';
+import type { Exchange } from './exchange.ts';
+import type { Endpoint } from './generation.ts';
+import { findModelField } from './model-field.ts';
+import type { Residency } from './residency.ts';
+import { inferenceEndpoints, upstreamEndpoint } from './upstream.ts';
+
+/** What a request comes to: an answer that needs no model, or work on one. */
+export type Route =
+  | { readonly needsModel: false; readonly run: () => Promise<void> }
+  | {
+      readonly needsModel: true;
+      readonly model: DemoModel;
+      /** The model as the request named it. */
+      readonly asked: string;
+      /** Path at the model's own server. */
+      readonly path: string;
+      /** False for a mere look (GET, HEAD) at a model that is ready: that takes no GPU. */
+      readonly takesGpu: boolean;
+      readonly endpoint: Endpoint;
+    };
+
+/** Never loads a model; the default `ignorePaths` of llama-swap. */
+const ignorable = /\.(?:js|json|css|png|gif|jpg|jpeg|ico|txt)$/;
+
+/** Decides what each request comes to. */
+export class Router {
+  readonly #catalogue: Catalogue;
+  readonly #residency: Residency;
+  readonly #parts: ControlParts;
+  readonly #control: ReturnType<typeof controlRoutes>;
+
+  constructor(parts: ControlParts) {
+    this.#catalogue = parts.catalogue;
+    this.#residency = parts.residency;
+    this.#parts = parts;
+    this.#control = controlRoutes(parts);
+  }
+
+  /**
+   * 1. OPTIONS is answered alike everywhere. 2. Inference paths find their model in the request. 3. `/upstream/`
+   * finds it in the path. 4. Control paths. 5. Anything else is unknown.
+   */
+  route(exchange: Exchange): Route {
+    const { method, path } = exchange;
+    if (method === 'OPTIONS') return answerWith(() => sendCors(exchange)); // 1
+    const endpoint = inferenceEndpoints.get(path);
+    if (endpoint !== undefined) return this.#inference(exchange, endpoint); // 2
+    if (path.startsWith('/upstream/')) return this.#upstream(exchange); // 3
+    const control = this.#control.get(path); // 4
+    if (control !== undefined) {
+      return control.methods.includes(method)
+        ? answerWith(() => control.run(exchange))
+        : answerWith(() => methodNotAllowed(exchange, control.methods));
+    }
+    if (path.startsWith('/api/models/unload/')) {
+      return method === 'POST'
+        ? answerWith(() => unloadOne(exchange, this.#parts))
+        : answerWith(() => methodNotAllowed(exchange, ['POST']));
+    }
+    return answerWith(() => sendPlain(exchange.answer, 404, '404 page not found')); // 5
+  }
+
+  #inference(exchange: Exchange, endpoint: Endpoint): Route {
+    const { answer, headers } = exchange;
+    if (exchange.method !== 'POST') return answerWith(() => methodNotAllowed(exchange, ['POST']));
+    const asked = findModelField({ ...exchange, contentType: headers['content-type'] ?? '' });
+    if (asked === '') {
+      return answerWith(() => sendError(answer, headers, 404, 'no model id could be identified'));
+    }
+    const model = this.#catalogue.find(asked);
+    if (model === undefined) {
+      return answerWith(() => sendError(answer, headers, 404, 'no router for requested model'));
+    }
+    return { needsModel: true, model, asked, path: exchange.path, takesGpu: true, endpoint };
+  }
+
+  #upstream(exchange: Exchange): Route {
+    const { answer, headers } = exchange;
+    const target = this.#catalogue.findInPath(exchange.path.slice('/upstream'.length));
+    if (target === undefined) {
+      return answerWith(() => sendError(answer, headers, 404, 'model not found'));
+    }
+    if (target.rest === '') return answerWith(() => redirectToSlash(exchange, target));
+    const isReady = this.#residency.stateOf(target.model.id) === 'ready';
+    if (ignorable.test(target.rest) && !isReady) {
+      const message = `model ${target.model.id} is not loaded and this path may not load it`;
+      return answerWith(() => sendError(answer, headers, 409, message));
+    }
+    const isLook = exchange.method === 'GET' || exchange.method === 'HEAD';
+    return {
+      needsModel: true,
+      model: target.model,
+      asked: target.asked,
+      path: target.rest,
+      takesGpu: !(isLook && isReady),
+      endpoint: upstreamEndpoint,
+    };
+  }
+}
+
+function answerWith(run: () => Promise<void>): Route {
+  return { needsModel: false, run };
+}
+
+function redirectToSlash(exchange: Exchange, target: UpstreamTarget): Promise<void> {
+  const isGet = exchange.method === 'GET' || exchange.method === 'HEAD';
+  const query = exchange.rawQuery === '' ? '' : `?${exchange.rawQuery}`;
+  return redirect(exchange, isGet ? 301 : 308, `/upstream/${target.asked}/${query}`);
+}

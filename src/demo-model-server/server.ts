@@ -1,0 +1,211 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createHash } from 'node:crypto';
+import { Answer, AnswerOverError } from './answer.ts';
+import { isAuthorized } from './auth.ts';
+import { Catalogue } from './catalogue.ts';
+import { modelStatus } from './control.ts';
+import { sendError } from './errors.ts';
+import { EventFeed, inflightEntry } from './events.ts';
+import { splitTarget, type Exchange } from './exchange.ts';
+import { performFault, strikesBeforeLoad, type DemoFault } from './fault.ts';
+import type { WorkTimes } from './generation.ts';
+import { settingsOf, type DemoModelServerOptions, type DemoSettings } from './options.ts';
+import { RequestLog, type RequestInProgress, type RequestRecord } from './request-record.ts';
+import { Residency } from './residency.ts';
+import { Router, type Route } from './routing.ts';
+
+/**
+ * A stand-in for llama-swap: several pretended models, one resident at a time, answers that depend on the request
+ * alone. Generations of one resident model are not serialised, as in llama-swap; that they overlap is recorded.
+ */
+export interface DemoModelServer {
+  /** Starts listening; port 0 picks a free one. Resolves with the port, rejects when it is taken. */
+  listen(port: number, host: string): Promise<number>;
+  /** Stops listening and cuts every connection; the models stay as they are, and it may listen again. */
+  close(): Promise<void>;
+  /** `http://host:port` of the last `listen`. */
+  readonly url: string;
+  /** The newest requests, oldest first. */
+  readonly record: readonly RequestRecord[];
+  /** Requests that held the GPU at the same time as another one. */
+  readonly overlaps: number;
+  /** The most requests that ever held the GPU at once. */
+  readonly maxConcurrent: number;
+  /** The model that is ready, or null. */
+  readonly residentModel: string | null;
+  /** Loads begun. */
+  readonly loads: number;
+  /** Loads that pushed another model out. */
+  readonly swaps: number;
+}
+
+/** Makes a server that does not listen yet. Throws RangeError for an option out of its range. */
+export function createDemoModelServer(options: DemoModelServerOptions = {}): DemoModelServer {
+  return new HttpDemoModelServer(settingsOf(options));
+}
+
+class HttpDemoModelServer implements DemoModelServer {
+  readonly #settings: DemoSettings;
+  readonly #times: WorkTimes;
+  readonly #log: RequestLog;
+  readonly #residency: Residency;
+  readonly #events: EventFeed;
+  readonly #router: Router;
+  #server: Server | undefined;
+  #url = '';
+
+  constructor(settings: DemoSettings) {
+    const { speed } = settings;
+    this.#settings = settings;
+    this.#times = {
+      tokenMs: 1000 / settings.tokensPerSecond / speed,
+      imageMs: settings.imageMs / speed,
+      videoMs: settings.videoMs / speed,
+      speed,
+    };
+    const catalogue = new Catalogue(settings.models);
+    this.#log = new RequestLog(settings.keepRecords, settings.onRequestEnd);
+    this.#residency = new Residency(settings.coldLoadMs / speed, () =>
+      this.#events.modelsChanged(),
+    );
+    this.#events = new EventFeed(() => modelStatus(catalogue, this.#residency));
+    this.#router = new Router({ catalogue, residency: this.#residency, events: this.#events });
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  get record(): readonly RequestRecord[] {
+    return this.#log.records;
+  }
+
+  get overlaps(): number {
+    return this.#log.overlaps;
+  }
+
+  get maxConcurrent(): number {
+    return this.#log.maxConcurrent;
+  }
+
+  get residentModel(): string | null {
+    return this.#residency.resident;
+  }
+
+  get loads(): number {
+    return this.#residency.loads;
+  }
+
+  get swaps(): number {
+    return this.#residency.swaps;
+  }
+
+  async listen(port: number, host: string): Promise<number> {
+    // Go's server limits neither times nor, in practice, headers.
+    const limits = { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 };
+    const server = createServer({ ...limits, maxHeaderSize: 1024 * 1024 }, (request, response) => {
+      void this.#serve(request, response);
+    });
+    server.listen(port, host);
+    await once(server, 'listening');
+    this.#server = server;
+    const address = server.address() as AddressInfo;
+    this.#url = `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
+    return address.port;
+  }
+
+  async close(): Promise<void> {
+    const server = this.#server;
+    if (server === undefined) return;
+    this.#server = undefined;
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url: target = '/', headers, rawHeaders } = request;
+    const record = this.#log.arrived({ method, target, headers, rawHeaders });
+    const onOver: (() => void)[] = [];
+    const answer = new Answer(response, (clientLeft) => {
+      record.status = answer.status;
+      this.#log.ended(record, clientLeft);
+      for (const act of onOver) act();
+    });
+    try {
+      const body = await readBody(request, record);
+      const { path, rawQuery } = splitTarget(target);
+      const query = new URLSearchParams(rawQuery);
+      const exchange = { method, path, rawQuery, query, headers, body, answer };
+      await this.#answer(exchange, record, onOver, request.socket.remoteAddress ?? '');
+    } catch (error) {
+      if (error instanceof AnswerOverError || answer.signal.aborted) return;
+      const message = error instanceof Error ? error.message : String(error);
+      if (answer.status === null)
+        await sendError(answer, headers, 500, `unspecific error: ${message}`);
+      else answer.hangUp();
+    }
+  }
+
+  async #answer(
+    exchange: Exchange,
+    record: RequestInProgress,
+    onOver: (() => void)[],
+    remoteIp: string,
+  ): Promise<void> {
+    const { answer, body, headers, method, path } = exchange;
+    if (!isAuthorized(this.#settings.apiKeys, method, path, headers)) {
+      const realm = { 'WWW-Authenticate': 'Basic realm="llama-swap"' };
+      await sendError(answer, headers, 401, 'unauthorized: invalid or missing API key', realm);
+      return;
+    }
+    const route = this.#router.route(exchange);
+    if (route.needsModel) {
+      record.model = route.model.id;
+      record.gpu = route.takesGpu;
+    }
+    const fault = this.#settings.intercept(record, body);
+    if (!route.needsModel) {
+      if (fault === undefined || (await performFault(fault, answer))) await route.run();
+      return;
+    }
+    if (record.gpu && fault?.kind !== 'answer') this.#log.tookGpu(record);
+    onOver.push(() => this.#events.requestEnded(record.id));
+    this.#events.requestBegan(record.id, inflightEntry(record, remoteIp, new Date()));
+    await this.#generate(exchange, route, fault, onOver);
+  }
+
+  async #generate(
+    exchange: Exchange,
+    route: Extract<Route, { needsModel: true }>,
+    fault: DemoFault | undefined,
+    onOver: (() => void)[],
+  ): Promise<void> {
+    const { answer, body, headers, method, query } = exchange;
+    if (fault !== undefined && strikesBeforeLoad(fault)) {
+      await performFault(fault, answer);
+      return;
+    }
+    const lease = await this.#residency.acquire(route.model.id, answer.signal);
+    onOver.push(() => lease.release());
+    lease.unloaded.addEventListener('abort', () => answer.modelDied(), { once: true });
+    if (fault !== undefined && !(await performFault(fault, answer))) return;
+    const { endpoint, ...target } = route;
+    const seed = createHash('sha256').update(body).digest();
+    const contentType = headers['content-type'] ?? '';
+    const times = this.#times;
+    await endpoint({ ...target, answer, body, seed, contentType, method, query, times });
+  }
+}
+
+async function readBody(request: IncomingMessage, record: RequestInProgress): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece as Buffer);
+  const body = Buffer.concat(pieces);
+  record.bodyBytes = body.length;
+  record.bodySha256 = createHash('sha256').update(body).digest('hex');
+  return body;
+}
