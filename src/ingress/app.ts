@@ -9,6 +9,9 @@ import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
 import type { Proxy } from './routes/proxy.ts';
 
+/** The Prometheus text format. */
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
 /** One thing readyz looks at. */
 export interface ReadyCheck {
   name: string;
@@ -24,7 +27,7 @@ export interface IngressDependencies {
   proxy: Proxy;
   queues: readonly BoardQueue[];
   checks: () => Promise<ReadyCheck[]>;
-  metrics: () => Promise<{ contentType: string; text: string }>;
+  metrics: () => Promise<string>;
   /** Serve others than loopback although no keys are configured (BERTH_ALLOW_OPEN). */
   allowOpen: boolean;
   onError: (error: unknown) => void;
@@ -57,9 +60,8 @@ export function createIngress(dependencies: IngressDependencies): Server {
     response.status(isReady ? 200 : 503).json({ ready: isReady, checks });
   });
   app.get('/berth/metrics', async (_request, response) => {
-    const { contentType, text } = await dependencies.metrics();
-    response.setHeader('Content-Type', contentType);
-    response.end(text);
+    response.setHeader('Content-Type', METRICS_TYPE);
+    response.end(await dependencies.metrics());
   });
   app.use(
     BOARD_PATH,

@@ -7,7 +7,7 @@ export interface SidePortOptions {
   port: number;
   /** Undefined while all is well, else what is wrong. */
   fault: () => Promise<string | undefined>;
-  metrics: () => Promise<{ contentType: string; text: string }>;
+  metrics: () => Promise<string>;
 }
 
 /** Serves `/healthz` and `/metrics` of one process (WORKER_PORT, SCORER_PORT). Rejects when the port is taken. */
@@ -19,8 +19,8 @@ export async function openSidePort(options: SidePortOptions): Promise<Server> {
         response.writeHead(fault === undefined ? 200 : 503, { 'Content-Type': 'text/plain' });
         response.end(`${fault ?? 'ok'}\n`);
       } else if (request.url === '/metrics') {
-        const { contentType, text } = await options.metrics();
-        response.writeHead(200, { 'Content-Type': contentType });
+        const text = await options.metrics();
+        response.writeHead(200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' });
         response.end(text);
       } else response.writeHead(404).end();
     })().catch(() => response.destroy());
