@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { waitFor, waitForAbort } from './pace.ts';
 
@@ -30,6 +29,7 @@ export class Answer {
   #cut: Cut | undefined;
   #sliceBytes = Infinity;
   #deaf = false;
+  #isClientGone = false;
   #writes = 0;
   #bytes = 0;
 
@@ -103,7 +103,7 @@ export class Answer {
       if (this.#cut !== undefined) await this.#breakOffNow(this.#cut.how);
       lastPiece = '';
     }
-    this.#finish(false);
+    this.#finish();
     this.#response.end(lastPiece);
   }
 
@@ -122,7 +122,7 @@ export class Answer {
 
   /** Closes the socket without a word. */
   hangUp(): void {
-    this.#finish(false);
+    this.#finish();
     this.#response.req.socket.destroy();
   }
 
@@ -131,7 +131,7 @@ export class Answer {
     const socket = this.#response.req.socket;
     await new Promise((resolve) => socket.write(bytes, resolve));
     if (!close) await waitForAbort(this.signal);
-    this.#finish(false);
+    this.#finish();
     socket.destroy();
   }
 
@@ -140,7 +140,7 @@ export class Answer {
     if (this.signal.aborted) return;
     const response = this.#response;
     const started = response.headersSent;
-    this.#finish(false);
+    this.#finish();
     if (!started) response.writeHead(502, { 'Content-Length': 0 }).end();
     else if (response.hasHeader('Content-Length')) response.req.socket.destroy();
     else response.end();
@@ -154,7 +154,7 @@ export class Answer {
     this.#writes += 1;
     this.#bytes += piece.length;
     if (piece.length > 0 && !this.#response.destroyed && !this.#response.write(piece)) {
-      await once(this.#response, 'drain', { signal: this.signal }).catch(() => undefined);
+      await this.#drained();
     }
     this.signal.throwIfAborted();
     const full = this.#bytes >= (this.#cut?.afterBytes ?? Infinity);
@@ -162,11 +162,25 @@ export class Answer {
     if (this.#cut !== undefined && (full || enough)) await this.#breakOffNow(this.#cut.how);
   }
 
+  /** Resolves when the client has read enough, or has gone, or the answer is over. */
+  #drained(): Promise<void> {
+    const response = this.#response;
+    return new Promise((resolve) => {
+      const done = (): void => {
+        response.off('drain', done).off('close', done);
+        this.signal.removeEventListener('abort', done);
+        resolve();
+      };
+      response.on('drain', done).on('close', done);
+      this.signal.addEventListener('abort', done);
+    });
+  }
+
   async #breakOffNow(how: Cut['how']): Promise<never> {
     if (how === 'silence') await waitForAbort(this.signal);
     // An empty write's callback comes after everything written before it has left.
     if (how !== 'end') await new Promise((resolve) => this.#response.write('', resolve));
-    this.#finish(false);
+    this.#finish();
     if (how === 'end') this.#response.end();
     else if (how === 'reset') this.#response.req.socket.resetAndDestroy();
     else this.#response.req.socket.destroy();
@@ -174,13 +188,16 @@ export class Answer {
   }
 
   #clientLeft(): void {
-    if (!this.#deaf) this.#finish(true);
+    this.#isClientGone = true;
+    if (!this.#deaf) this.#finish();
   }
 
-  #finish(clientLeft: boolean): void {
+  #finish(): void {
     if (this.signal.aborted) return;
     this.#stopWatching();
-    this.#onOver(clientLeft);
-    this.#over.abort(new AnswerOverError(clientLeft ? 'the client left' : 'the answer is over'));
+    this.#onOver(this.#isClientGone);
+    this.#over.abort(
+      new AnswerOverError(this.#isClientGone ? 'the client left' : 'the answer is over'),
+    );
   }
 }

@@ -17,7 +17,7 @@ export function findModelField(question: ModelQuestion): string {
   const { method, contentType, query, body } = question;
   const fromQuery = query.get('model') ?? '';
   if (method === 'GET' || method === 'HEAD') return fromQuery;
-  if (contentType.includes('application/json')) return modelInJson(body.toString('utf8'));
+  if (contentType.includes('application/json')) return modelInJson(body);
   if (contentType.includes('multipart/form-data')) {
     if (fromQuery !== '') return fromQuery;
     const parts = readMultipart(body, contentType);
@@ -30,27 +30,67 @@ export function findModelField(question: ModelQuestion): string {
   return fromQuery;
 }
 
-const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/gs;
+const [quote, backslash, colon, comma] = Buffer.from('"\\:,');
+const openers = Buffer.from('{[');
+const closers = Buffer.from('}]');
+const blanks = Buffer.from(' \t\r\n');
 
 /** The value of the first top-level `model` key as a string; empty when there is none. */
-function modelInJson(text: string): string {
+function modelInJson(json: Buffer): string {
   let depth = 0;
   let key: string | undefined;
   let isValue = false;
-  for (const [word] of text.matchAll(token)) {
-    if (depth === 1 && isValue && key === 'model') return scalar(word);
-    if (word === '{' || word === '[') depth += 1;
-    else if (word === '}' || word === ']') depth -= 1;
-    if (depth !== 1) continue;
-    if (word === ':') isValue = true;
-    else if (word === ',' || word === '{') isValue = false;
-    else if (!isValue) key = scalar(word);
+  for (let at = 0; at < json.length;) {
+    const sign = json[at] ?? 0;
+    const end = wordEnd(json, at);
+    const isWord = end > at + 1 || sign === quote || !isPunctuation(sign);
+    if (depth === 1 && isValue && key === 'model' && !blanks.includes(sign)) {
+      return isWord ? scalar(json.toString('utf8', at, end)) : '';
+    }
+    if (openers.includes(sign)) depth += 1;
+    else if (closers.includes(sign)) depth -= 1;
+    else if (depth === 1 && sign === colon) isValue = true;
+    else if (depth === 1 && sign === comma) isValue = false;
+    else if (depth === 1 && sign === quote && !isValue)
+      key = scalar(json.toString('utf8', at, end));
+    at = end;
   }
   return '';
 }
 
+/** Where the string, sign, blank or bare word that begins at `at` ends. */
+function wordEnd(json: Buffer, at: number): number {
+  if (json[at] === quote) return stringEnd(json, at);
+  if (isPunctuation(json[at] ?? 0)) return at + 1;
+  let end = at + 1;
+  while (end < json.length && json[end] !== quote && !isPunctuation(json[end] ?? 0)) end += 1;
+  return end;
+}
+
+/** One past the closing quote; strings of many megabytes are leapt over. */
+function stringEnd(json: Buffer, at: number): number {
+  let closing = at;
+  for (;;) {
+    closing = json.indexOf('"', closing + 1);
+    if (closing === -1) return json.length;
+    let before = closing - 1;
+    while (json[before] === backslash) before -= 1;
+    if ((closing - before) % 2 === 1) return closing + 1;
+  }
+}
+
+function isPunctuation(sign: number): boolean {
+  return (
+    sign === colon ||
+    sign === comma ||
+    openers.includes(sign) ||
+    closers.includes(sign) ||
+    blanks.includes(sign)
+  );
+}
+
 function scalar(word: string): string {
-  if (word === 'null' || word === '{' || word === '[') return '';
+  if (word === 'null') return '';
   if (!word.startsWith('"')) return word;
   try {
     return String(JSON.parse(word));

@@ -6,6 +6,7 @@ const eightBitRgb = [8, 2, 0, 0, 0];
 /** A picture of soft colour waves that depends on the seed (at least 8 bytes) alone, as a PNG file. */
 export function paint(seed: Uint8Array, width: number, height: number): Buffer {
   const [red = 0, green = 0, blue = 0, angle = 0, wide = 0, high = 0] = seed;
+  const colours = [red, green, blue].map((colour) => 80 + (colour * 175) / 255);
   const rows = Buffer.alloc(height * (1 + width * 3));
   let at = 0;
   for (let y = 0; y < height; y += 1) {
@@ -14,7 +15,7 @@ export function paint(seed: Uint8Array, width: number, height: number): Buffer {
       const wave =
         Math.sin((x / width) * (1 + wide / 32) + angle) * Math.cos((y / height) * (1 + high / 32));
       const light = 160 + Math.round(95 * wave);
-      for (const colour of [red, green, blue]) rows[at++] = (colour * light) >> 8;
+      for (const colour of colours) rows[at++] = (colour * light) >> 8;
     }
   }
   const header = Buffer.alloc(8);

@@ -137,6 +137,7 @@ class HttpDemoModelServer implements DemoModelServer {
     });
     try {
       const body = await readBody(request, record);
+      answer.signal.throwIfAborted();
       const { path, rawQuery } = splitTarget(target);
       const query = new URLSearchParams(rawQuery);
       const exchange = { method, path, rawQuery, query, headers, body, answer };
@@ -175,11 +176,12 @@ class HttpDemoModelServer implements DemoModelServer {
     if (record.gpu && fault?.kind !== 'answer') this.#log.tookGpu(record);
     onOver.push(() => this.#events.requestEnded(record.id));
     this.#events.requestBegan(record.id, inflightEntry(record, remoteIp, new Date()));
-    await this.#generate(exchange, route, fault, onOver);
+    await this.#generate(exchange, record, route, fault, onOver);
   }
 
   async #generate(
     exchange: Exchange,
+    record: RequestRecord,
     route: Extract<Route, { needsModel: true }>,
     fault: DemoFault | undefined,
     onOver: (() => void)[],
@@ -191,10 +193,12 @@ class HttpDemoModelServer implements DemoModelServer {
     }
     const lease = await this.#residency.acquire(route.model.id, answer.signal);
     onOver.push(() => lease.release());
+    if (answer.signal.aborted) lease.release();
+    answer.signal.throwIfAborted();
     lease.unloaded.addEventListener('abort', () => answer.modelDied(), { once: true });
     if (fault !== undefined && !(await performFault(fault, answer))) return;
     const { endpoint, ...target } = route;
-    const seed = createHash('sha256').update(body).digest();
+    const seed = Buffer.from(record.bodySha256 ?? '', 'hex');
     const contentType = headers['content-type'] ?? '';
     const times = this.#times;
     await endpoint({ ...target, answer, body, seed, contentType, method, query, times });

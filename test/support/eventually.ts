@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
-/** What a probe may return: a block of assertions returns nothing, anything else says "not yet" by being falsy. */
-type Probe<T> = undefined extends T ? ([Extract<void, T>] extends [never] ? never : T) : T;
-
 /** How long and for what `eventually` waits. */
 export interface EventuallyOptions {
   /** What is awaited, as it should read in the failure: "waited 5000 ms for <what>". */
@@ -14,22 +11,31 @@ export interface EventuallyOptions {
   readonly everyMs?: number;
 }
 
+/** Refuses a look that may find nothing by saying undefined: a block of assertions says that when it succeeds. */
+type NothingIsNull<T> = undefined extends T
+  ? [Extract<void, T>] extends [never]
+    ? { readonly returnNullInsteadOfUndefined: never }
+    : unknown
+  : unknown;
+
 /**
  * Looks again and again until `look` neither throws nor returns a falsy value, and returns that value.
  * A block of assertions returns nothing and has succeeded when it does not throw; a look-up that may
  * find nothing says so with null or false (`list.find(…) ?? null`), which the types insist on.
  */
 export async function eventually<T>(
-  look: () => Probe<T> | Promise<Probe<T>>,
-  options: EventuallyOptions,
-): Promise<NonNullable<T>> {
+  look: () => T,
+  options: EventuallyOptions & NothingIsNull<Awaited<T>>,
+): Promise<Exclude<Awaited<T>, null | undefined | false | 0 | ''>> {
   const timeoutMs = options.timeoutMs ?? 5000;
   const deadline = performance.now() + timeoutMs;
   let last: unknown;
   for (;;) {
     try {
-      const seen: unknown = await look();
-      if (seen === undefined || Boolean(seen)) return seen as NonNullable<T>;
+      const seen = await look();
+      if (seen === undefined || Boolean(seen)) {
+        return seen as Exclude<Awaited<T>, null | undefined | false | 0 | ''>;
+      }
       last = `the last look returned ${inspect(seen)}`;
     } catch (error) {
       last = error;
