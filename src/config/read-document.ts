@@ -64,7 +64,8 @@ function schemaFaults(issues: z.core.$ZodIssue[], merged: JsonObject): Configura
 }
 
 function isRangeFault(issue: z.core.$ZodIssue): boolean {
-  if (issue.code === 'invalid_type') return Number.isFinite(issue.input);
+  if (issue.code === 'invalid_type')
+    return issue.expected === 'int' && Number.isFinite(issue.input);
   return ['too_small', 'too_big', 'invalid_key', 'unrecognized_keys'].includes(issue.code);
 }
 
@@ -73,7 +74,7 @@ function refuse(what: string): DocumentReading {
 }
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  const { code = String(error) } = error as NodeJS.ErrnoException;
   const known: Readonly<Record<string, string>> = {
     ENOENT: 'there is no such file',
     EACCES: 'permission denied',
