@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { BerthSystem } from '../support/berth-system.ts';
 import { startDemoModelServer, type ScriptedModelServer } from '../support/demo-model-server.ts';
@@ -23,16 +23,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await berth.stop();
   await modelServer.close();
-});
-
-let overlapsBefore = 0;
-
-beforeEach(() => {
-  overlapsBefore = modelServer.overlaps;
-});
-
-afterEach(() => {
-  expect(modelServer.overlaps).toBe(overlapsBefore);
 });
 
 const chat = {

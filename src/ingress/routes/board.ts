@@ -1,7 +1,7 @@
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 
 /** Public path of the board. */
 export const BOARD_PATH = '/berth/board';
@@ -9,7 +9,18 @@ export const BOARD_PATH = '/berth/board';
 /** BullMQ's queues, handed in as they are: only adapters/redis may name their type. */
 export type BoardQueue = ConstructorParameters<typeof BullMQAdapter>[0];
 
-const RETRY = /^\/api\/queues\/gpu\/[^/]+\/retry\/failed$/;
+/**
+ * The retry of one job; older Bull Boards named the state it was in. Only the id of a job fits: Bull Board's own
+ * `…/gpu/retry/failed` and `…/gpu/clean/retry` are about all jobs.
+ */
+const RETRY =
+  /^(\/api\/queues\/gpu\/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\/retry)(?:\/failed)?$/;
+
+/** Bull Board's types leave out the second one; its page hides the button by it. */
+const OFFERED = { allowRetries: true, allowCompletedRetries: false };
+
+/** Bull Board's page asks a foreign server for fonts; ours asks nobody, and does with those of the system. */
+const FOREIGN_LINK = /<link\s[^>]*href="https?:[^>]*>/g;
 
 const CONTENT_POLICY = [
   "default-src 'self'",
@@ -30,7 +41,7 @@ export function boardRoutes(queues: readonly BoardQueue[]): RequestHandler[] {
   const adapter = new ExpressAdapter();
   adapter.setBasePath(BOARD_PATH);
   createBullBoard({
-    queues: queues.map((queue) => new BullMQAdapter(queue)),
+    queues: queues.map((queue) => new BullMQAdapter(queue, OFFERED)),
     serverAdapter: adapter,
     options: {
       uiConfig: { boardTitle: 'Berth', hideRedisDetails: true, hideDocsLink: true },
@@ -38,7 +49,7 @@ export function boardRoutes(queues: readonly BoardQueue[]): RequestHandler[] {
   });
   // getRouter() is typed any.
   const router = adapter.getRouter() as RequestHandler;
-  return [onlyLookAndRetry, router];
+  return [onlyLookAndRetry, withoutForeignLinks, router];
 }
 
 const onlyLookAndRetry: RequestHandler = (request, response, next) => {
@@ -46,21 +57,43 @@ const onlyLookAndRetry: RequestHandler = (request, response, next) => {
   response.setHeader('X-Frame-Options', 'DENY');
   response.setHeader('X-Content-Type-Options', 'nosniff');
   response.setHeader('Referrer-Policy', 'no-referrer');
+  response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
   const isRead = request.method === 'GET' || request.method === 'HEAD';
-  const isRetry = request.method === 'PUT' && RETRY.test(request.path);
-  // Browsers say where a request comes from; a page of another site may not retry jobs.
-  const site = request.get('sec-fetch-site');
-  const isOwnPage = site === undefined || site === 'same-origin' || site === 'none';
-  if (isRead || (isRetry && isOwnPage)) next();
+  const retry = request.method === 'PUT' ? RETRY.exec(request.path)?.[1] : undefined;
+  if (isFromOtherSite(request, isRead))
+    refuse(response, 'pages of other sites may not use the board');
+  else if (isRead) next();
+  else if (retry === undefined) refuse(response, 'the board may look and retry one failed job');
   else {
-    response.status(403).json({
-      src: 'berth',
-      error: {
-        message: 'the board may look and retry one failed job',
-        type: 'permission_error',
-        param: null,
-        code: 'forbidden',
-      },
-    });
+    request.url = retry;
+    next();
   }
+};
+
+/**
+ * Browsers say where a request comes from. A link from elsewhere to the page itself is fine; what another page's
+ * script, form or frame asks for is not. Programs say nothing and have the loopback check alone.
+ */
+function isFromOtherSite(request: Request, isRead: boolean): boolean {
+  const site = request.get('sec-fetch-site');
+  if (site === undefined || site === 'same-origin' || site === 'none') return false;
+  const isLink =
+    request.get('sec-fetch-mode') === 'navigate' && request.get('sec-fetch-dest') === 'document';
+  return !(isRead && isLink && !/^\/api(?:\/|$)/i.test(request.path));
+}
+
+function refuse(response: Response, message: string): void {
+  response.status(403).json({
+    src: 'berth',
+    error: { message, type: 'permission_error', param: null, code: 'forbidden' },
+  });
+}
+
+const withoutForeignLinks: RequestHandler = (request, response, next) => {
+  if (!request.path.startsWith('/api/')) {
+    const send = response.send.bind(response);
+    response.send = (body: unknown) =>
+      send(typeof body === 'string' ? body.replace(FOREIGN_LINK, '') : body);
+  }
+  next();
 };
