@@ -28,7 +28,7 @@ const BODY_PLACE: Record<Shape, string> = {
 let modelServer: ScriptedModelServer;
 let berth: BerthSystem;
 let redis: Redis;
-let gate: Gate;
+let gate: Gate | undefined;
 const failedIds: string[] = [];
 const open: Promise<unknown>[] = [];
 
@@ -42,7 +42,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  gate.release();
+  gate?.release();
   await Promise.allSettled(open);
   redis.disconnect();
   await berth.stop();
@@ -270,7 +270,7 @@ test('only small bodies ever pass through the append-only file of Redis', async 
 });
 
 test('bodies of jobs that waited and of failed ones that were retried are gone once these completed', async () => {
-  gate.release();
+  gate?.release();
   for (const response of (await Promise.all(open)) as Response[]) {
     await response.text();
     expect(response.status).toBe(200);
