@@ -41,7 +41,7 @@ beforeAll(async () => {
   await gate.arrived;
   answers.push(chat(PROMPT, { 'X-LlamaSwap-Priority': '100' }));
   const waiting = await eventually(
-    async () => (await redis.zrange('{berth}:gpu:gpu:prioritized', 0, -1))[0] ?? null,
+    async () => (await redis.zrange('{berth}:gpu:gpu:prioritized', '0', '-1'))[0] ?? null,
     { what: 'a waiting job' },
   );
   waitingId = waiting;
@@ -107,7 +107,7 @@ async function queueState(): Promise<unknown> {
   return {
     lists: await Promise.all(lists.map(async (name) => redis.lrange(queue + name, 0, -1))),
     sets: await Promise.all(
-      sets.map(async (name) => redis.zrange(queue + name, 0, -1, 'WITHSCORES')),
+      sets.map(async (name) => redis.zrange(queue + name, '0', '-1', 'WITHSCORES')),
     ),
     jobs: await Promise.all(jobs.map(async (id) => redis.hgetall(queue + id))),
     meta: await redis.hgetall(`${queue}meta`),

@@ -1,4 +1,4 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -34,10 +34,8 @@ const open: Promise<unknown>[] = [];
 
 beforeAll(async () => {
   modelServer = await startDemoModelServer();
-  berth = await BerthSystem.start({
-    modelServerUrl: modelServer.url,
-    env: { LOG_LEVEL: 'debug' },
-  });
+  const env = { LOG_LEVEL: 'debug' };
+  berth = await BerthSystem.start({ modelServerUrl: modelServer.url, env });
   redis = new Redis(berth.redis.socket);
 });
 
@@ -49,7 +47,7 @@ afterAll(async () => {
   await modelServer.close();
 });
 
-const promptOf = (scene: string, shape: Shape): string => `${PROMPT}-${scene}-${shape};`;
+const promptOf = (scene: string, shape: Shape): string => `${PROMPT}-${shape}-${scene};`;
 
 async function send(scene: string, shape: Shape, init: RequestInit = {}): Promise<Response> {
   const headers: Record<string, string> = {
@@ -68,18 +66,14 @@ async function send(scene: string, shape: Shape, init: RequestInit = {}): Promis
     return fetch(url, { method: 'POST', headers, body: form, signal });
   }
   const filler = 'x'.repeat(shape === 'large' ? LARGE_BYTES / 2 : 10);
+  headers['Content-Type'] = 'application/json';
   const body = JSON.stringify({
     model: scene === 'unknown' ? 'no-such-model' : 'demo-chat-small',
     messages: [{ role: 'user', content: filler + promptOf(scene, shape) + filler }],
     max_tokens: 3,
   });
-  headers['Content-Type'] = 'application/json';
-  return fetch(`${berth.url}/v1/chat/completions${query}`, {
-    method: 'POST',
-    headers,
-    body,
-    signal,
-  });
+  const url = `${berth.url}/v1/chat/completions${query}`;
+  return fetch(url, { method: 'POST', headers, body, signal });
 }
 
 /** Buffers of a reply, however deep, as text in which every byte is a character. */
@@ -178,6 +172,25 @@ async function expectGone(scene: string): Promise<void> {
   await eventually(async () => expectBodies(scene, false), { what, everyMs: 100 });
 }
 
+test('the search used here finds a word in every kind of place', async () => {
+  const word = 'planted-word';
+  const file = path.join(berth.dataDir, 'bodies', 'planted');
+  await redis.set('planted:string', word);
+  await redis.set(`planted:${word}`, 'in the name');
+  await redis.hset('planted:hash', 'field', word);
+  await redis.rpush('planted:list', word);
+  await redis.sadd('planted:set', word);
+  await redis.zadd('planted:zset', '1', word);
+  await redis.xadd('planted:stream', '*', 'field', word);
+  await writeFile(file, Buffer.concat([Buffer.from([0, 255]), Buffer.from(word)]));
+  const keys = ['string', word, 'hash field', 'list', 'set', 'zset', 'stream'];
+  const expected = ['file bodies/planted', ...keys.map((key) => `redis planted:${key}`)];
+  expect(placesOf(word, await stored()).toSorted()).toEqual(expected.toSorted());
+  expect(placesOf(word, await appendOnlyFiles())).toHaveLength(1);
+  await redis.del(await redis.keys('planted:*'));
+  await rm(file);
+});
+
 test('credentials reach the model server, and a completed job leaves no body in Redis or DATA_DIR', async () => {
   for (const shape of SHAPES) {
     const response = await send('completed', shape);
@@ -264,9 +277,8 @@ test('no prompt is in what Berth prints, measures or shows', async () => {
 
 test('only small bodies ever pass through the append-only file of Redis', async () => {
   // It is a journal: it keeps the bodies of small jobs, ended ones too, until Redis rewrites it.
-  const files = await appendOnlyFiles();
-  const isLarge = new RegExp(`${PROMPT}-[a-z ]+-large`);
-  expect(files.filter(([, text]) => isLarge.test(text))).toEqual([]);
+  expect(placesOf(`${PROMPT}-small`, await appendOnlyFiles())).not.toEqual([]);
+  expect(placesOf(`${PROMPT}-large`, await appendOnlyFiles())).toEqual([]);
 });
 
 test('bodies of jobs that waited and of failed ones that were retried are gone once these completed', async () => {
