@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { cpus, totalmem } from 'node:os';
+import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const page = fileURLToPath(new URL('../docs/operations/capacity.md', import.meta.url));
 const BEGIN = '<!-- bench:begin, written by npm run bench -->';
 const END = '<!-- bench:end -->';
 
-/** What the figures were measured on, as one line. */
+/**
+ * What the figures were measured on, as one line. Ask before measuring: the load average then is that of others, whose work
+ * ends up in the figures.
+ */
 export function circumstances(): string {
   const redis = /v=(\S+)/.exec(output('redis-server', ['--version']))?.[1] ?? 'unknown';
   const cores = cpus();
@@ -20,6 +23,7 @@ export function circumstances(): string {
     `${Math.round(totalmem() / 1e9)} GB RAM`,
     `Node ${process.versions.node}`,
     `Redis ${redis}`,
+    `load average before it ${(loadavg()[0] ?? 0).toFixed(1)}`,
   ].join(', ');
 }
 

@@ -17,6 +17,7 @@ const isQuick = process.argv.includes('--quick');
 const size = isQuick ? QUICK : FULL;
 const repeats = isQuick ? 1 : 5;
 
+const where = circumstances();
 const startedAt = performance.now();
 const server = await BenchModelServer.start();
 const passes: Record<Fsync, Figures[]> = { everysec: [], always: [] };
@@ -31,7 +32,7 @@ for (let repeat = 0; repeat < repeats; repeat += 1) {
 await server.stop();
 
 const report = [
-  `Measured ${circumstances()}; ${repeats} passes for each fsync setting in ${Math.round((performance.now() - startedAt) / 1000)} s.`,
+  `Measured ${where}; ${repeats} passes for each fsync setting in ${Math.round((performance.now() - startedAt) / 1000)} s.`,
   table(cells('everysec', passes.everysec), cells('always', passes.always)),
 ].join('\n\n');
 console.log(report);
