@@ -21,7 +21,9 @@ export default tseslint.config(
   {
     files: ['**/*.ts'],
     extends: [...tseslint.configs.strictTypeChecked, ...tseslint.configs.stylisticTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
     rules: {
       // Template literals print numbers (ports, counts, milliseconds) all over; that is safe.
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
@@ -77,7 +79,12 @@ export default tseslint.config(
   },
   {
     // Command-line programs speak on standard output.
-    files: ['src/supervise/**/*.ts', 'src/config/print.ts', 'src/simulate/**/*.ts', 'bench/**/*.ts'],
+    files: [
+      'src/supervise/**/*.ts',
+      'src/config/print.ts',
+      'src/simulate/**/*.ts',
+      'bench/**/*.ts',
+    ],
     rules: { 'no-console': 'off' },
   },
   {

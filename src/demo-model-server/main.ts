@@ -27,6 +27,7 @@ function logLine(record: RequestRecord): string {
   const fields = {
     ...record,
     rawHeaders: undefined,
+    body: undefined,
     headers: Object.fromEntries(headers) as object,
   };
   return `${JSON.stringify(fields)}\n`;

@@ -30,7 +30,10 @@ export function findModelField(question: ModelQuestion): string {
   return fromQuery;
 }
 
-const [quote, backslash, colon, comma] = Buffer.from('"\\:,');
+const quote = 0x22;
+const backslash = 0x5c;
+const colon = 0x3a;
+const comma = 0x2c;
 const openers = Buffer.from('{[');
 const closers = Buffer.from('}]');
 const blanks = Buffer.from(' \t\r\n');
@@ -71,7 +74,7 @@ function wordEnd(json: Buffer, at: number): number {
 function stringEnd(json: Buffer, at: number): number {
   let closing = at;
   for (;;) {
-    closing = json.indexOf('"', closing + 1);
+    closing = json.indexOf(quote, closing + 1);
     if (closing === -1) return json.length;
     let before = closing - 1;
     while (json[before] === backslash) before -= 1;

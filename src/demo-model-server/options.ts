@@ -20,6 +20,8 @@ export interface DemoModelServerOptions {
   readonly apiKeys?: readonly string[];
   /** How many of the newest requests `record` keeps; default 20 000. */
   readonly keepRecords?: number;
+  /** Whether the records keep the requests' bodies; default false. */
+  readonly keepBodies?: boolean;
   /** Asked once for each request, when its body has been read, for something to go wrong with it. */
   readonly intercept?: (request: RequestRecord, body: Buffer) => DemoFault | undefined;
   /** Called with each request when it has ended. */
@@ -40,6 +42,7 @@ export function settingsOf(options: DemoModelServerOptions): DemoSettings {
     speed: 1,
     apiKeys: [],
     keepRecords: 20_000,
+    keepBodies: false,
     intercept: () => undefined,
     onRequestEnd: () => undefined,
     ...options,

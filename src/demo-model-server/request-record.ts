@@ -14,6 +14,8 @@ export interface RequestRecord {
   /** Null until the whole body was read. */
   readonly bodySha256: string | null;
   readonly bodyBytes: number;
+  /** Empty unless the server was told to keep bodies. */
+  readonly body: Buffer;
   /** The id of the model it was for (aliases resolved); null when it named none or an unknown one. */
   readonly model: string | null;
   /** It needed the GPU: not a look at a model that was ready anyway. Refused ones count too. */
@@ -75,6 +77,7 @@ export class RequestLog {
       id: this.#count,
       bodySha256: null,
       bodyBytes: 0,
+      body: Buffer.alloc(0),
       model: null,
       gpu: false,
       startedAtMs: monotonicMs(),

@@ -137,6 +137,7 @@ class HttpDemoModelServer implements DemoModelServer {
     });
     try {
       const body = await readBody(request, record);
+      if (this.#settings.keepBodies) record.body = body;
       answer.signal.throwIfAborted();
       const { path, rawQuery } = splitTarget(target);
       const query = new URLSearchParams(rawQuery);

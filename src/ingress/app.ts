@@ -81,8 +81,12 @@ export function createIngress(dependencies: IngressDependencies): Server {
   app.use(async (request: IncomingMessage, response: ServerResponse) =>
     dependencies.proxy.handle(request, response),
   );
-  const onError: ErrorRequestHandler = (error, _request, response, _next) => {
+  const onError: ErrorRequestHandler = (error, _request, response, next) => {
     dependencies.onError(error);
+    if (response.headersSent) {
+      next(error);
+      return;
+    }
     sendError(response, asGatewayError(error));
   };
   app.use(onError);

@@ -127,7 +127,10 @@ function multipartFinder(request: IncomingMessage): ModelFinder {
     push: (bytes) => parser?.write(bytes),
     finish: () =>
       new Promise((resolve) => {
-        if (parser === undefined) return resolve();
+        if (parser === undefined) {
+          resolve();
+          return;
+        }
         parser.on('finish', () => resolve());
         parser.on('error', () => resolve());
         parser.end();

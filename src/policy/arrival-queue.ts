@@ -7,11 +7,6 @@ export class ArrivalQueue {
   readonly #jobs: WaitingJob[] = [];
   #taken = 0;
 
-  /** How many jobs are in it. */
-  get size(): number {
-    return this.#jobs.length - this.#taken;
-  }
-
   /** The job that came first; undefined when there is none. */
   get front(): WaitingJob | undefined {
     return this.#jobs[this.#taken];

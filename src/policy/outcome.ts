@@ -17,20 +17,3 @@ export const states = ['waiting', 'running', ...outcomes] as const;
 
 /** One of the states of a job. */
 export type JobState = (typeof states)[number];
-
-/** Why a job is refused before it is queued. */
-export const rejectionCodes = [
-  'body_too_large',
-  'member_queue_full',
-  'queue_full',
-  'memory_full',
-  'storage_full',
-] as const;
-
-/** One of the codes with which `admit` refuses. */
-export type RejectionCode = (typeof rejectionCodes)[number];
-
-/** Tells whether a state is final. */
-export function isOutcome(state: JobState): state is Outcome {
-  return (outcomes as readonly string[]).includes(state);
-}

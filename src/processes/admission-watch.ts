@@ -1,6 +1,4 @@
-import type { Redis } from 'ioredis';
 import type { PoolStatus } from '../adapters/redis/pool-status.ts';
-import { readRedisHealth } from '../adapters/redis/redis-health.ts';
 import type { RedisHealth } from '../adapters/redis/redis-health.ts';
 import type { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import type { RejectCode } from '../errors.ts';
@@ -15,7 +13,9 @@ const SCORER_PATIENCE = 3;
 
 /** What is looked at. */
 export interface AdmissionWatchOptions {
-  redis: Redis;
+  redis: { readonly status: string };
+  /** Reads what Redis says of itself. */
+  health: () => Promise<RedisHealth>;
   status: PoolStatus;
   store: FileBodyStore;
   telemetry: Telemetry;
@@ -138,11 +138,11 @@ export class AdmissionWatch {
   }
 
   private async look(): Promise<void> {
-    const { redis, status, store, telemetry } = this.options;
+    const { status, store, telemetry } = this.options;
     try {
       const freeBytes = await store.freeBytes();
       const [health, owner, scorerAgeMs, expected, found] = await Promise.all([
-        readRedisHealth(redis),
+        this.options.health(),
         status.owner(),
         status.scorerAgeMs(),
         status.storeMarker(),

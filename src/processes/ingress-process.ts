@@ -7,7 +7,7 @@ import { IngressPresence } from '../adapters/redis/ingress-presence.ts';
 import { poolKeys } from '../adapters/redis/keys.ts';
 import { PoolStatus } from '../adapters/redis/pool-status.ts';
 import { RedisJobFeed } from '../adapters/redis/redis-job-feed.ts';
-import { checkLayout } from '../adapters/redis/redis-health.ts';
+import { checkLayout, readRedisHealth } from '../adapters/redis/redis-health.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import { loadSeal } from '../adapters/storage/seal.ts';
 import { mergeRegistries } from '../adapters/telemetry/merge-registries.ts';
@@ -54,6 +54,7 @@ export async function startIngressProcess(
   const status = new PoolStatus(redis, keys);
   const admission = new AdmissionWatch({
     redis,
+    health: async () => readRedisHealth(redis),
     status,
     store,
     telemetry,
@@ -74,12 +75,9 @@ export async function startIngressProcess(
     ingressId,
     onError: (err) => log.debug({ err }, 'feed.error'),
   });
-  const presence = new IngressPresence(
-    redis,
-    keys,
-    ingressId,
-    async () => void (await queue.settleDoubts()),
-  );
+  const presence = new IngressPresence(redis, keys, ingressId, async () => {
+    await queue.settleDoubts();
+  });
 
   const modelServer = new HttpModelServer({ url });
   const droppedHeaders = new Set(apiKey === null ? [] : ['authorization', 'x-api-key']);

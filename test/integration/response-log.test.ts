@@ -91,7 +91,6 @@ const completed = { kind: 'completed' } as const;
 describe('an answer through the log', () => {
   test('arrives piece by piece while it is produced', async () => {
     const seen: number[] = [];
-    let current: RecordingSink | undefined;
     const job = aNewJob(0);
     const relay = new ResponseRelay(job.id, {
       reader: feed,
@@ -99,8 +98,7 @@ describe('an answer through the log', () => {
       store: fixture.store,
     });
     await fixture.queue.submit(job);
-    current = new RecordingSink();
-    const sink = current;
+    const sink = new RecordingSink();
     const relayed = relay.relay(sink, new AbortController().signal);
     await fixture.startWorker(async (_job, log) => {
       log.head(head);

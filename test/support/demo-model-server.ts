@@ -33,9 +33,9 @@ interface ScriptedFault {
 
 const needsGpu: RequestPredicate = (request) => request.gpu;
 
-const fast = { coldLoadMs: 1, tokensPerSecond: 5000, imageMs: 2, videoMs: 5 };
+const fast = { coldLoadMs: 1, tokensPerSecond: 5000, imageMs: 2, videoMs: 5, keepBodies: true };
 
-/** The demo model server on a free loopback port, fast unless told otherwise, with faults to order. */
+/** The demo model server on a free loopback port, fast and keeping bodies unless told otherwise, with faults to order. */
 export class ScriptedModelServer {
   readonly #server: DemoModelServer;
   readonly #script: ScriptedFault[] = [];

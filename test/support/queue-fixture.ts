@@ -48,7 +48,7 @@ export interface TestWorker {
   claims: ClaimedJob[];
   reports: RunReport[];
   errors: Error[];
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 /** Opens queue and workers on one Redis; `close` ends everything that was opened. */

@@ -8,6 +8,8 @@ const ANSWER_WITHIN_MS = 500;
 /** How often a name is tried again whose holder vanished between two looks. */
 const ATTEMPTS = 5;
 const LONGEST_OWNER_LINE = 500;
+/** Of an abstract socket, in bytes. */
+const LONGEST_NAME = 107;
 
 /** A held lock. The kernel frees it when the process ends, however it ends. */
 export interface KernelLock {
@@ -65,7 +67,8 @@ export function lockDomain(platform: NodeJS.Platform = process.platform): string
 type LockAddress = { path: string } | { host: string; port: number };
 
 function lockAddress(digest: string, platform: NodeJS.Platform): LockAddress {
-  if (platform === 'linux') return { path: `\0berth-${digest.slice(0, 40)}` };
+  // As long as such a name can be: Node 20 fills a shorter one up with NULs, later ones do not.
+  if (platform === 'linux') return { path: `\0${`berth-${digest}`.padEnd(LONGEST_NAME, '-')}` };
   // Below the range systems hand out to outgoing connections.
   return { host: '127.0.0.1', port: 20_000 + (Number.parseInt(digest.slice(0, 8), 16) % 12_000) };
 }

@@ -1,3 +1,5 @@
+import { type StopSignal, onStopSignals } from './stop-signals.ts';
+
 /**
  * How one of Berth's processes ends.
  *
@@ -9,24 +11,22 @@
  *     any      -- uncaught exception or unhandled rejection         -->  exit 1, at once
  */
 
-/** Signals this close together are one wish to stop (milliseconds). */
-const ONE_WISH_MS = 2000;
 const HARD_EXIT_AFTER_GRACE_MS = 500;
 
 /** What a process tells the supervisor over its IPC channel. */
 export type ProcessMessage =
   /** It accepts connections on this TCP port. */
-  | { type: 'listening'; port: number }
+  | { readonly type: 'listening'; readonly port: number }
   /** It can do its work; of the ingress: its readyz would be green. */
-  | { type: 'ready' };
+  | { readonly type: 'ready' };
 
 /** Why a process stops; `supervisor_gone` when its IPC channel closed. */
-export type StopReason = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'supervisor_gone';
+export type StopReason = StopSignal | 'supervisor_gone';
 
-/** The part of a logger that the lifecycle uses; a pino logger fits. */
+/** The part of a logger that the lifecycle uses. */
 export interface LifecycleLog {
-  info(fields: object, message: string): void;
-  error(fields: object, message: string): void;
+  info(fields: Readonly<Record<string, unknown>>, message: string): void;
+  error(fields: Readonly<Record<string, unknown>>, message: string): void;
 }
 
 /** What a process hands over to be stopped well. */
@@ -41,14 +41,14 @@ export interface SelfSupervision {
 /**
  * Installs the handlers that end this process; call it once, before anything that must be stopped is
  * started. A supervisor that was killed leaves its children without an IPC channel: they stop as if
- * they had been asked to. A group-wide signal and the supervisor's own one arrive together, so
- * signals within 2 s of the first count once whatever their names.
+ * they had been asked to.
  */
 export function superviseSelf({ graceMs, stop, log }: SelfSupervision): void {
-  let askedAt: number | undefined;
+  let isStopping = false;
 
   const beginStop = (reason: StopReason): void => {
-    askedAt = performance.now();
+    if (isStopping) return;
+    isStopping = true;
     log.info({ reason }, 'process.stopping');
     setTimeout(() => {
       log.error({ reason, graceMs }, 'process.grace_over');
@@ -66,28 +66,19 @@ export function superviseSelf({ graceMs, stop, log }: SelfSupervision): void {
       );
   };
 
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      if (askedAt === undefined) beginStop(signal);
-      else if (performance.now() - askedAt > ONE_WISH_MS) process.exit(1);
-    });
-  }
-  const onSupervisorGone = (): void => {
-    if (askedAt === undefined) beginStop('supervisor_gone');
-  };
-  process.on('disconnect', onSupervisorGone);
+  onStopSignals({ stop: beginStop, force: () => process.exit(1) });
+  process.on('disconnect', () => beginStop('supervisor_gone'));
   // The channel may have closed while this process was still loading its modules.
-  if (process.send !== undefined && !process.connected) onSupervisorGone();
+  if (process.send !== undefined && !process.connected) beginStop('supervisor_gone');
 
-  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
-    process.on(event, (error: unknown) => {
-      log.error(
-        { err: error },
-        `process.${event === 'uncaughtException' ? 'uncaught' : 'unhandled'}`,
-      );
-      process.exit(1);
-    });
-  }
+  process.on('uncaughtException', (error) => {
+    log.error({ err: error }, 'process.uncaught_exception');
+    process.exit(1);
+  });
+  process.on('unhandledRejection', (error) => {
+    log.error({ err: error }, 'process.unhandled_rejection');
+    process.exit(1);
+  });
   // With the supervisor gone, its end of our stderr is gone too: a write must not cut the drain short.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 }

@@ -136,7 +136,7 @@ export class RedisJobFeed implements ResponseLogReader {
     const hung = setTimeout(() => blocking.disconnect(true), HUNG_AFTER_MS);
     this.blocked = true;
     try {
-      const reply = (await blocking.xreadBuffer(
+      const reply = await blocking.xreadBuffer(
         'COUNT',
         256,
         'BLOCK',
@@ -144,7 +144,7 @@ export class RedisJobFeed implements ResponseLogReader {
         'STREAMS',
         ...streams,
         ...cursors,
-      )) as [Buffer, RawEntry[]][] | null;
+      );
       this.blocked = false;
       for (const [key, entries] of reply ?? []) this.deliver(key.toString(), entries, followed);
     } finally {

@@ -54,6 +54,7 @@ export function parseEntry([rawId, fields]: RawEntry): LogEntry {
       return { kind: 'file', run, endOffset: Number(sequence) };
     case 'e':
       return { kind: 'end', run, end: JSON.parse(value.toString()) as ResponseEnd };
+    case undefined:
     default:
       throw new Error(`response log entry ${id} has an unknown field`);
   }

@@ -221,13 +221,13 @@ export class RunSettlement {
     return reply;
   }
 
-  private handOut(reply: Reply | undefined): ReturnType<typeof raw2NextJobData> {
+  private handOut(reply: Reply | undefined): unknown[] {
     const bull = reply === undefined ? [] : asText(reply[0]);
     if (typeof bull === 'number') {
       if (bull < 0) throw new Error(`BullMQ refused the transition (${bull})`);
       return [];
     }
-    const next = raw2NextJobData(bull as Parameters<typeof raw2NextJobData>[0]);
+    const next = raw2NextJobData(bull as Parameters<typeof raw2NextJobData>[0]) as unknown[];
     const id = next[1];
     if (typeof id === 'string' && reply?.[1]) {
       this.payloads.clear();

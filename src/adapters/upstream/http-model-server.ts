@@ -48,7 +48,7 @@ export class HttpModelServer implements ModelServer {
       response = await this.agent.request({
         origin: this.origin,
         path: this.prefix + request.target,
-        method: request.method as Dispatcher.HttpMethod,
+        method: request.method,
         headers,
         body:
           body === null || Buffer.isBuffer(body)

@@ -1,0 +1,56 @@
+/** Programs that come from the system's packages. */
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import path from 'node:path';
+
+/** Where the system keeps programs that a user's PATH may leave out. */
+const moreFolders = ['/usr/local/bin', '/usr/bin', '/usr/local/sbin', '/usr/sbin'];
+
+/** The path of the first of these programs on PATH, or undefined. */
+export function findProgram(...names) {
+  const folders = (process.env.PATH ?? '').split(path.delimiter).filter((folder) => folder !== '');
+  for (const name of names) {
+    for (const folder of folders) {
+      const file = path.join(folder, name);
+      if (isExecutable(file)) return file;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Installs a package with apt-get, where there is one and we are root or sudo asks for no password.
+ * Whether it worked is for the caller to see; what apt-get has to say goes to stderr.
+ */
+export function installByApt(name) {
+  if (!moreFolders.some((folder) => isExecutable(path.join(folder, 'apt-get')))) return;
+  const isRoot = process.getuid?.() === 0;
+  if (!isRoot && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) return;
+  const aptGet = (...args) => {
+    const words = ['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q', ...args];
+    const [command, ...rest] = isRoot ? words : ['sudo', '-n', ...words];
+    return spawnSync(command, rest, { stdio: ['ignore', 2, 2] }).status === 0;
+  };
+  console.error(`berth: installing ${name} (apt-get)`);
+  // A list that cannot be fetched need not matter for this package.
+  aptGet('update');
+  const install = [
+    '-o',
+    'DPkg::Lock::Timeout=300',
+    'install',
+    '-y',
+    '--no-install-recommends',
+    name,
+  ];
+  // A second try: another apt-get may have held the lists, or a mirror may have been slow.
+  if (!aptGet(...install) && aptGet('update')) aptGet(...install);
+}
+
+function isExecutable(file) {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
