@@ -210,7 +210,8 @@ test('an older run can add nothing once a newer one has begun', async () => {
   await older.drain();
   newer.head(head);
   await newer.drain();
-  await older.write(Buffer.from('late'));
+  // More than a tail, so that it has to be stored before the settlement.
+  await older.write(Buffer.alloc(300 * 1024));
   await expect(older.drain()).rejects.toThrow(FencedError);
   await expect(older.write(Buffer.from('later'))).rejects.toThrow(FencedError);
   const entries = await fixture.admin.xrange(fixture.keys.log(jobId), '-', '+');

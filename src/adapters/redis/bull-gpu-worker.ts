@@ -133,10 +133,8 @@ export class BullGpuWorker {
     this.running = { id: claimed.id, abort };
     const watch = setInterval(() => void this.watch(claimed.id, abort), WATCH_MS);
     const startedAt = performance.now();
-    this.options.onDispatch(
-      claimed,
-      this.lastRunEndedAt === undefined ? undefined : startedAt - this.lastRunEndedAt,
-    );
+    const idleMs = this.lastRunEndedAt === undefined ? undefined : startedAt - this.lastRunEndedAt;
+    setImmediate(() => this.options.onDispatch(claimed, idleMs));
     const log = new RedisResponseLogWriter({
       scripts: this.scripts,
       keys: this.options.keys,
@@ -163,7 +161,7 @@ export class BullGpuWorker {
     if (result.kind !== 'completed') await log.discard();
     const ranMs = Math.max(0, Math.round(performance.now() - startedAt));
     this.lastRunEndedAt = performance.now();
-    this.options.onReport({ job: claimed, result, ranMs });
+    setImmediate(() => this.options.onReport({ job: claimed, result, ranMs }));
     await this.conclude(claimed, token, log, result, ranMs);
   }
 

@@ -38,6 +38,9 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
   private offset = 0;
   private flight: Promise<void> | undefined;
   private failure: unknown;
+  /** A command that is to be sent at the end of this turn. */
+  private scheduled: NodeJS.Immediate | undefined;
+  private isDraining = false;
   private file: BodyWriter | undefined;
 
   constructor(options: ResponseLogWriterOptions) {
@@ -65,12 +68,16 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
     this.offset += bytes.length;
     this.schedule();
     while (this.pendingBytes > HIGH_WATER_BYTES) {
+      if (this.flight === undefined) this.start();
       await this.flight;
       this.throwIfBroken();
     }
   }
 
   async drain(): Promise<void> {
+    this.isDraining = true;
+    clearImmediate(this.scheduled);
+    this.scheduled = undefined;
     while (this.flight !== undefined || this.pendingBytes > ENTRY_BYTES || this.needsFile()) {
       if (this.flight === undefined) this.start();
       await this.flight;
@@ -90,6 +97,8 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
 
   /** Closes the file of a run that ends without `drain`. */
   async discard(): Promise<void> {
+    clearImmediate(this.scheduled);
+    this.scheduled = undefined;
     await this.flight?.catch(() => undefined);
     await this.file?.close();
   }
@@ -100,13 +109,16 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
 
   /** Defers the command to the end of this turn, so that head and first piece travel together. */
   private schedule(): void {
-    if (this.flight === undefined && this.failure === undefined) {
-      this.flight = new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.flush());
-      this.keepFailure();
-    }
+    if (this.flight !== undefined || this.failure !== undefined) return;
+    this.scheduled ??= setImmediate(() => {
+      this.scheduled = undefined;
+      if (this.flight === undefined) this.start();
+    });
   }
 
   private start(): void {
+    clearImmediate(this.scheduled);
+    this.scheduled = undefined;
     this.flight = this.flush();
     this.keepFailure();
   }
@@ -115,7 +127,8 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
     this.flight = this.flight?.then(
       () => {
         this.flight = undefined;
-        if (this.pendingHead !== undefined || this.pendingBytes > 0) this.start();
+        if (!this.isDraining && (this.pendingHead !== undefined || this.pendingBytes > 0))
+          this.start();
       },
       (error: unknown) => {
         this.flight = undefined;
@@ -125,19 +138,22 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
   }
 
   private async flush(): Promise<void> {
-    const head = this.pendingHead;
+    const entries: StoredEntry[] = this.pendingHead ? [this.pendingHead] : [];
     this.pendingHead = undefined;
-    if (head !== undefined) await this.append(head);
     const { pieces, bytes } = this.take();
-    if (bytes === 0) return;
     const end = this.storedOffset + bytes;
+    if (bytes === 0) {
+      await this.append(entries);
+      return;
+    }
     if (this.file !== undefined || end > REDIS_BYTES) {
       this.file ??= await this.openFile();
       await this.file.append(pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces));
-      await this.append(fileEntry(this.options.run, end));
+      entries.push(fileEntry(this.options.run, end));
     } else {
-      await this.append(bytesEntry(this.options.run, end, Buffer.concat(pieces)));
+      entries.push(bytesEntry(this.options.run, end, Buffer.concat(pieces)));
     }
+    await this.append(entries);
     this.storedOffset = end;
     this.pendingBytes -= bytes;
   }
@@ -166,9 +182,10 @@ export class RedisResponseLogWriter implements ResponseLogWriter {
     );
   }
 
-  private async append([id, field, value]: StoredEntry): Promise<void> {
+  private async append(entries: StoredEntry[]): Promise<void> {
+    if (entries.length === 0) return;
     const { scripts, keys, jobId, fence } = this.options;
-    const reply = await scripts.run('append', keys.pool, keys.log(jobId), fence, id, field, value);
+    const reply = await scripts.run('append', keys.pool, keys.log(jobId), fence, ...entries.flat());
     if (reply !== 'ok')
       throw new FencedError(`response log of ${jobId} belongs to a newer run (${String(reply)})`);
   }
