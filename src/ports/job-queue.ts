@@ -24,9 +24,6 @@ export interface JobFacts {
   bodySha256: string;
 }
 
-/** Where a job's request body is kept. */
-export type BodyPlace = 'none' | 'redis' | 'store';
-
 /** A job to be queued. */
 export interface NewJob {
   /** Lower-case UUIDv4, chosen before the submission so that a repeat of it is harmless. */

@@ -206,14 +206,15 @@ test('an older run can add nothing once a newer one has begun', async () => {
       fence: seen.owner.fence,
     });
   const [older, newer] = [writer(1), writer(2)];
-  older.head(head);
-  await older.drain();
-  newer.head(head);
-  await newer.drain();
   // More than a tail, so that it has to be stored before the settlement.
-  await older.write(Buffer.alloc(300 * 1024));
+  const large = Buffer.alloc(300 * 1024);
+  newer.head(head);
+  await newer.write(large);
+  await newer.drain();
+  older.head(head);
+  await older.write(large);
   await expect(older.drain()).rejects.toThrow(FencedError);
   await expect(older.write(Buffer.from('later'))).rejects.toThrow(FencedError);
   const entries = await fixture.admin.xrange(fixture.keys.log(jobId), '-', '+');
-  expect(entries.map(([id]) => id)).toEqual(['1-0', '2-0']);
+  expect(entries.map(([id]) => id)).toEqual(['2-0', `2-${large.length}`]);
 });
