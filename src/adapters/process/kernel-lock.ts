@@ -36,8 +36,8 @@ export async function acquireKernelLock(
   ownerLine: string,
   platform: NodeJS.Platform = process.platform,
 ): Promise<KernelLock | { heldBy: string }> {
-  const digest = createHash('sha256').update(name).digest('hex');
-  const address = lockAddress(digest, platform);
+  const digest = digestOf(name);
+  const address = lockAddress(name, platform);
   const greeting = `${digest} ${ownerLine.replaceAll(/\s+/g, ' ').slice(0, LONGEST_OWNER_LINE)}\n`;
   for (let attempt = 1; ; attempt += 1) {
     const held = await listen(address, greeting);
@@ -64,9 +64,12 @@ export function lockDomain(platform: NodeJS.Platform = process.platform): string
   }
 }
 
-type LockAddress = { path: string } | { host: string; port: number };
+/** Where a lock lives. */
+export type LockAddress = { path: string } | { host: string; port: number };
 
-function lockAddress(digest: string, platform: NodeJS.Platform): LockAddress {
+/** The local address that holding the lock of this name means to listen on. */
+export function lockAddress(name: string, platform: NodeJS.Platform): LockAddress {
+  const digest = digestOf(name);
   // As long as such a name can be: Node 20 fills a shorter one up with NULs, later ones do not.
   if (platform === 'linux') return { path: `\0${`berth-${digest}`.padEnd(LONGEST_NAME, '-')}` };
   // Below the range systems hand out to outgoing connections.
@@ -114,6 +117,10 @@ function ask(address: LockAddress): Promise<string | undefined> {
     caller.on('end', () => settle(heard));
     caller.on('error', () => settle(heard === '' ? undefined : heard));
   });
+}
+
+function digestOf(name: string): string {
+  return createHash('sha256').update(name).digest('hex');
 }
 
 function holderFrom(answer: string | undefined, digest: string): string {
