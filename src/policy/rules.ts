@@ -62,6 +62,8 @@ export const defaultRules: Rules = {
   modelFloors: {},
 };
 
+const clocks: readonly string[] = ['band', 'job'] satisfies AgingRules['clock'][];
+
 const noTier: TierRule = { bonus: 0, weight: 1 };
 
 /** The rule of a tier; one that is not configured has no bonus and weight 1. */
@@ -147,7 +149,7 @@ function tierFaults(rules: Rules): string[] {
 }
 
 function agingFaults(rules: Rules): string[] {
-  const { divisorSeconds, charge, hold } = rules.aging;
+  const { divisorSeconds, clock, charge, hold } = rules.aging;
   const bandCount = Object.keys(rules.bands).length;
   const faults: string[] = [];
   if (!(divisorSeconds >= 0.001 && divisorSeconds <= longestDivisorSeconds)) {
@@ -155,6 +157,7 @@ function agingFaults(rules: Rules): string[] {
       `aging.divisorSeconds is ${divisorSeconds}: it must be above 0 (from 0.001 to ${longestDivisorSeconds})`,
     );
   }
+  if (!clocks.includes(clock)) faults.push(`aging.clock is ${clock}: band or job is needed`);
   if (!(Number.isFinite(charge) && charge > bandCount)) {
     faults.push(`aging.charge is ${charge}: it must be above ${bandCount}, the number of bands`);
   }
