@@ -47,7 +47,7 @@ export function simulate(workload: Workload, rules: Rules, watch?: Watch): Simul
     ...workload.arrivals,
     ...workload.chains.flatMap((chain) => link(chain, 0, chain.atMs)),
   ];
-  coming.sort((a, b) => b.atMs - a.atMs);
+  coming.sort((a, b) => a.atMs - b.atMs).reverse();
   const ran: RanJob[] = [];
   const stopMs = workload.stopMs ?? Infinity;
   let sequence = 0;

@@ -55,10 +55,10 @@ export const scenarios: readonly Scenario[] = [
     about:
       'a producer that sends its next 60 s job when the last has ended, against a backlog of 960 s jobs',
     workload: () => ({
-      arrivals: many(60, item('backlog', normal, 960), 0),
-      chains: [chain(1200, item('producer', normal, 60))],
+      arrivals: many(200, item('backlog', normal, 960), 0),
+      chains: [chain(3000, item('producer', normal, 60))],
       swapMs: 0,
-      stopMs: 10 * hours,
+      stopMs: 40 * hours,
     }),
   },
   {
@@ -98,7 +98,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'tiers',
-    about: 'ten members of three tiers at 90 % load in one band',
+    about: 'nine members of three tiers at 90 % load in one band',
     workload: (random) => ({
       arrivals: tieredChats(random, 60 * hours),
       chains: [],
