@@ -8,8 +8,9 @@ import type { Telemetry } from '../ports/telemetry.ts';
 const LOOK_MS = 500;
 /** Free bytes of disk below which no job is taken: the append-only file and bodies need them. */
 const DISK_LOW_WATER_BYTES = 128 * 1024 * 1024;
-/** Scorer passes that may be missed before readyz says so. */
+/** Scorer passes that may be missed before readyz says so, and the least time that is given. */
 const SCORER_PATIENCE = 3;
+const LEAST_PATIENCE_MS = 15_000;
 
 /** What is looked at. */
 export interface AdmissionWatchOptions {
@@ -88,7 +89,10 @@ export class AdmissionWatch {
   checks(): ReadyCheck[] {
     const { health, owner, scorerAgeMs, isShared, freeBytes } = this.last;
     const isConnected = this.options.redis.status === 'ready';
-    const patience = this.options.scorerIntervalSeconds * 1000 * SCORER_PATIENCE;
+    const patience = Math.max(
+      LEAST_PATIENCE_MS,
+      this.options.scorerIntervalSeconds * 1000 * SCORER_PATIENCE,
+    );
     const isScored = scorerAgeMs !== undefined && scorerAgeMs <= patience;
     return [
       { name: 'redis', ok: isConnected, detail: isConnected ? 'connected' : 'not connected' },

@@ -104,7 +104,10 @@ describe('the client', () => {
   test('sends too much: 413, declared or not, and nothing is left of it', async () => {
     const small = await BerthSystem.start({
       modelServerUrl: demo.url,
-      env: { BERTH_CONFIG: new URL('../support/small-body.config.json', import.meta.url).pathname },
+      env: {
+        POOL: 'small',
+        BERTH_CONFIG: new URL('../support/small-body.config.json', import.meta.url).pathname,
+      },
     });
     try {
       const big = 'x'.repeat(2_000_000);
@@ -212,7 +215,8 @@ describe('Redis', () => {
     const ready = await eventually(
       async () => {
         const found = await fetch(`${system.url}/berth/readyz`);
-        return found.status === 503 && (await found.text());
+        const text = await found.text();
+        return found.status === 503 && text.includes('allkeys-lru') && text;
       },
       { timeoutMs: 5000, what: 'readyz to notice' },
     );

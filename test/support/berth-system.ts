@@ -95,10 +95,15 @@ export class BerthSystem {
       redis,
       await mkdtemp(path.join(tmpdir(), 'berth-data-')),
     );
-    for (const name of ['gpu', 'scorer', 'ingress'] as const) {
-      if (options.without?.includes(name) !== true) await system.startProcess(name);
+    try {
+      for (const name of ['gpu', 'scorer', 'ingress'] as const) {
+        if (options.without?.includes(name) !== true) await system.startProcess(name);
+      }
+      if ((options.without ?? []).length === 0) await system.ready();
+    } catch (error) {
+      await system.stop();
+      throw error;
     }
-    if ((options.without ?? []).length === 0) await system.ready();
     return system;
   }
 
