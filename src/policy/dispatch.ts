@@ -55,7 +55,7 @@ export function headOfLane(
   fronts: Iterable<Front>,
   weighing: Weighing,
 ): Head | undefined {
-  const front = strongest(fronts, (each) => literalMs(each, weighing));
+  const front = strongest(fronts, weighing);
   return front && { lane, job: front.job, points: strength(front, weighing) };
 }
 
@@ -94,9 +94,10 @@ function membersBefore(heads: readonly Head[], run: Head): MemberId[] {
 
 /** What a band claims for its strongest waiting job; the least there is when none may run. */
 export function claimOfBand(band: BandView, weighing: Weighing): number {
-  const claim = (front: Front): number => claimMs(front, band.clockMs, weighing);
-  const front = strongest(band.fronts, claim);
-  return front ? claim(front) : -Infinity;
+  const { clockMs } = band;
+  let highest = -Infinity;
+  for (const front of band.fronts) highest = Math.max(highest, claimMs(front, clockMs, weighing));
+  return highest;
 }
 
 /**
@@ -129,7 +130,7 @@ export function pickWithout(
 ): WaitingJob | undefined {
   const reweighed = weigh(weighing.rules, weighing.residentModel, term);
   const choice = choose(bands, reweighed, (band) => {
-    if (term === 'fairness') return strongest(band.fronts, (each) => literalMs(each, reweighed));
+    if (term === 'fairness') return strongest(band.fronts, reweighed);
     return turnInBand(band.heads(reweighed), reweighed.pointMs);
   });
   return choice?.run.job;
@@ -153,14 +154,14 @@ function choose<T extends { readonly job: WaitingJob }>(
   return winner;
 }
 
-function strongest(fronts: Iterable<Front>, key: (front: Front) => number): Front | undefined {
+function strongest(fronts: Iterable<Front>, weighing: Weighing): Front | undefined {
   let best: Front | undefined;
-  let bestKey = 0;
+  let bestMs = 0;
   for (const front of fronts) {
-    const own = key(front);
-    if (best === undefined || own > bestKey || (own === bestKey && isEarlier(front, best))) {
+    const ownMs = literalMs(front, weighing);
+    if (best === undefined || ownMs > bestMs || (ownMs === bestMs && isEarlier(front, best))) {
       best = front;
-      bestKey = own;
+      bestMs = ownMs;
     }
   }
   return best;
