@@ -55,7 +55,9 @@ export async function takeIn(
   let bytes = 0;
   let file: BodyWriter | undefined;
   try {
-    for await (const piece of request as AsyncIterable<Buffer>) {
+    // Leaving the loop must not destroy the connection: the refusal has to reach the client over it.
+    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    for await (const piece of pieces) {
       bytes += piece.length;
       if (bytes > rules.maxBytes) throw tooLarge();
       hash.update(piece);

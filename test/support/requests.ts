@@ -5,7 +5,7 @@ export function chat(
 ): RequestInit & { body: string } {
   return {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-test-name': text },
+    headers: { 'content-type': 'application/json', 'x-test-name': text.slice(0, 100) },
     body: JSON.stringify({
       model: 'demo-chat-small',
       messages: [{ role: 'user', content: text }],
@@ -26,7 +26,7 @@ export function ranked(
     ...request,
     headers: {
       'content-type': 'application/json',
-      'x-test-name': text,
+      'x-test-name': text.slice(0, 100),
       'x-llamaswap-priority': priority,
     },
   };

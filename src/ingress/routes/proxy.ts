@@ -30,6 +30,9 @@ export interface ProxyDependencies extends SubmitDependencies, RelayDependencies
   refusal: () => RejectCode | undefined;
 }
 
+/** How long the body of a refused request is read on, in ms. */
+const DRAIN_MS = 5000;
+
 type GpuRoute = Extract<RouteMatch, { needsGpu: true }>;
 
 /** A job whose client is connected, for an orderly stop. */
@@ -241,9 +244,20 @@ export class Proxy {
     telemetry.jobRejected({
       code: known.code as Parameters<typeof telemetry.jobRejected>[0]['code'],
     });
-    // Unread bytes of the body make the connection useless for another request.
-    sendError(response, known, request.complete ? [] : ['Connection', 'close']);
+    sendError(response, known);
+    if (!request.complete) drain(request);
   }
+}
+
+/**
+ * Reads the rest of a refused body for a while: closing at once would reset the connection, and many clients would
+ * never see the answer.
+ */
+function drain(request: IncomingMessage): void {
+  const timer = setTimeout(() => request.destroy(), DRAIN_MS);
+  request.on('close', () => clearTimeout(timer));
+  request.on('end', () => clearTimeout(timer));
+  request.resume();
 }
 
 const REFUSALS: Partial<Record<RejectCode, string>> = {
