@@ -1,4 +1,4 @@
-import { pickNext, pickWithout, type Pick } from './dispatch.ts';
+import { pickNext, pickWithout, turnInBand, type Pick } from './dispatch.ts';
 import { terms, weigh, type Term, type Weighing } from './effective-priority.ts';
 import { holdUntil } from './hold.ts';
 import type { WaitingJob } from './job.ts';
@@ -45,6 +45,25 @@ export function displacedBy(
     if (job !== undefined && job.id !== pick.job.id) displaced[term] = job;
   }
   return displaced;
+}
+
+/**
+ * The head whose turn it would be in each band without the pick's lane: the best loser of each. To be asked
+ * before the dispatch.
+ */
+export function bestLosers(
+  ledger: Ledger,
+  pick: Pick,
+  residentModel: string | null,
+): Record<string, WaitingJob> {
+  const losers: Record<string, WaitingJob> = {};
+  const weighing = weigh(ledger.rules, residentModel);
+  for (const band of ledger.bands.values()) {
+    const others = band.heads(weighing).filter((head) => head.job.id !== pick.job.id);
+    const loser = turnInBand(others, weighing.pointMs);
+    if (loser !== undefined) losers[band.band] = loser.job;
+  }
+  return losers;
 }
 
 function heldUntil(ledger: Ledger, pick: Pick, weighing: Weighing): number | undefined {

@@ -103,7 +103,9 @@ export class Ledger {
 
   /** When the first job in backoff may run again; infinite when there is none. */
   get nextWakeMs(): number {
-    return Math.min(Infinity, ...this.#inBackoff.values());
+    let nextMs = Infinity;
+    for (const eligibleAtMs of this.#inBackoff.values()) nextMs = Math.min(nextMs, eligibleAtMs);
+    return nextMs;
   }
 
   /** The waiting jobs, those in backoff included. */

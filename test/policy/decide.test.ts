@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { decide, displacedBy } from '../../src/policy/decide.ts';
-import { Fronts } from '../../src/policy/fronts.ts';
+import { bestLosers, decide, displacedBy } from '../../src/policy/decide.ts';
 import { Ledger } from '../../src/policy/ledger.ts';
 import { defaultRules, type Rules } from '../../src/policy/rules.ts';
 import { standingOf } from '../../src/policy/standing.ts';
@@ -222,66 +221,17 @@ describe('what a term changed', () => {
   });
 });
 
-describe('where a job stands', () => {
-  test('is its claim in four terms, with the clock that counts and its turn', () => {
-    arrive('a1', { member: 'a', tier: 'pro' });
-    arrive('a2', { member: 'a', tier: 'pro' });
-    arrive('b1', { member: 'b' });
-    run(0, 3 * minute);
-    const a2 = [...ledger.jobs.values()].find((job) => (job.id as string) === 'a2')!;
-    expect(standingOf(ledger, a2, 'model', 5 * minute)).toEqual({
-      score: { band: 0, tier: 1, affinity: 10, aging: 2, effective: 13 },
-      agingSinceMs: 3 * minute,
-      agingSince: 'band',
-      turnMs: 2 * minute,
-      waitedMs: 5 * minute,
+describe('the best loser', () => {
+  test('of each band is the head whose turn it would be without the pick', () => {
+    arrive('chat', { member: 'a', base: 100 });
+    arrive('chat2', { member: 'b', base: 100 });
+    arrive('chat3', { member: 'c', base: 100 });
+    arrive('film', { member: 'a', base: -100 });
+    const decision = decide(ledger, null, 0);
+    if (decision.kind !== 'run') throw new Error('a job waits');
+    expect(bestLosers(ledger, decision.pick, null)).toEqual({
+      interactive: expect.objectContaining({ id: 'chat2' }),
+      batch: expect.objectContaining({ id: 'film' }),
     });
-  });
-
-  test('starts at its own arrival while its band has not run since', () => {
-    arrive('a1', { arrivalMs: minute });
-    const [a1] = [...ledger.jobs.values()];
-    expect(standingOf(ledger, a1!, null, 0)).toEqual({
-      score: { band: 0, tier: 0, affinity: 0, aging: 0, effective: 0 },
-      agingSinceMs: minute,
-      agingSince: 'arrival',
-      turnMs: 0,
-      waitedMs: 0,
-    });
-  });
-
-  test('is nowhere for a job that does not wait', () => {
-    expect(() => standingOf(ledger, aJob({ id: 'x' }), null, 0)).toThrow('job x does not wait');
-    expect(() => standingOf(ledger, aJob({ id: 'y', band: 'z' }), null, 0)).toThrow('job y');
-  });
-});
-
-describe('fronts', () => {
-  test('are the oldest of each model, base and tier, whatever the order of coming and going', () => {
-    const fronts = new Fronts();
-    const jobs = [5, 3, 9, 1, 7].map((arrivalMs) => aJob({ id: `at-${arrivalMs}`, arrivalMs }));
-    for (const job of jobs) fronts.add(job, 0);
-    const oldest = () => [...fronts].map((front) => front.job.id as string);
-    expect(oldest()).toEqual(['at-1']);
-    fronts.delete(jobs[1]!);
-    fronts.delete(jobs[3]!);
-    expect(oldest()).toEqual(['at-5']);
-    fronts.add(aJob({ id: 'at-2', arrivalMs: 2 }), 0);
-    fronts.add(aJob({ id: 'other', arrivalMs: 4, model: 'other' }), 0);
-    expect(oldest().toSorted()).toEqual(['at-2', 'other']);
-    fronts.delete(aJob({ id: 'never added', tier: 'max' }));
-    expect(oldest()).toHaveLength(2);
-  });
-
-  test('stay right over many comings and goings', () => {
-    const fronts = new Fronts();
-    const jobs = Array.from({ length: 400 }, (_, arrivalMs) => aJob({ arrivalMs }));
-    for (const job of jobs) fronts.add(job, 0);
-    for (const job of jobs.slice(0, 399)) {
-      expect([...fronts][0]?.job).toBe(job);
-      fronts.delete(job);
-    }
-    fronts.delete(jobs[399]!);
-    expect([...fronts]).toEqual([]);
   });
 });
