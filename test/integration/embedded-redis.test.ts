@@ -10,7 +10,7 @@ import {
   quarterOfMemory,
 } from '../../src/supervise/embedded-redis.ts';
 import { KeptProcess } from '../../src/supervise/kept-process.ts';
-import { redisCommand } from '../../src/supervise/redis-command.ts';
+import { RedisReplyError, redisCommand } from '../../src/supervise/redis-command.ts';
 
 let dataDir = '';
 let kept: KeptProcess[] = [];
