@@ -1,101 +1,161 @@
 /**
  * `npm test`: set-up, then the static checks (each counts as one test) and every layer of tests. An argument chooses:
- * `static`, a layer's name, or `nightly`. The last line is `N passed, N failed`.
+ * `static`, a layer's name, or `nightly`. The last line is `N passed, N failed`; a test that was not run has failed.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { clearInterval, setInterval } from 'node:timers';
 import { fileURLToPath } from 'node:url';
-import { setUpOrExit } from './setup.mjs';
+import { SetUpError, setUp } from './setup.mjs';
 import { findProgram, installByApt } from './system-packages.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
-const bin = (name) => path.join(root, 'node_modules/.bin', name);
-
-const statics = [
-  ['format:check', [bin('prettier'), '--check', '.', '--log-level=warn']],
-  ['lint', [bin('eslint'), '.']],
-  ['typecheck', [bin('tsc'), '-p', 'tsconfig.json', '--noEmit']],
-  [
-    'deps',
-    [bin('depcruise'), '--config', '.dependency-cruiser.cjs', 'src', 'workers', 'test', 'bench'],
-  ],
-  ['dead', [bin('knip')]],
-];
+const statics = ['format:check', 'lint', 'typecheck', 'deps', 'dead'];
 /** Layers that start Redis or whole systems run one file at a time. */
 const layers = [
-  { name: 'policy', workers: 2 },
-  { name: 'contract', workers: 2 },
-  { name: 'integration', workers: 1 },
-  { name: 'e2e', workers: 1 },
-  { name: 'browser', workers: 1 },
-  { name: 'chaos', workers: 1 },
+  { names: ['policy', 'contract'], workers: 2 },
+  { names: ['integration'], workers: 1 },
+  { names: ['e2e'], workers: 1 },
+  { names: ['browser'], workers: 1 },
+  { names: ['chaos'], workers: 1 },
 ];
+const choices = ['static', ...layers.flatMap(({ names }) => names), 'nightly'];
+const jestNodeOptions = '--experimental-vm-modules --disable-warning=ExperimentalWarning';
+/** How long jest may take to end after its report (milliseconds). */
+const jestEndsWithinMs = 10_000;
 
-const totals = { passed: 0, failed: 0 };
-
-function runStatic() {
-  for (const [name, [command, ...args]] of statics) {
-    const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' });
-    if (status === 0) totals.passed += 1;
-    else {
-      totals.failed += 1;
-      console.log(`FAIL ${name}\n${stdout}${stderr}`);
-    }
-    console.log(`${name}: ${status === 0 ? 'passed' : 'failed'}`);
-  }
+/** What a developer has set for `npm start` must not reach the tests. */
+const env = { ...process.env, NODE_ENV: 'test' };
+for (const line of readFileSync(path.join(root, '.env.example'), 'utf8').split('\n')) {
+  const name = /^#?\s*([A-Z][A-Z0-9_]+)=/.exec(line)?.[1];
+  if (name !== undefined) delete env[name];
 }
 
-function runLayer({ name, workers }) {
-  const folder = path.join(root, 'test', name);
-  const hasTests =
-    existsSync(folder) &&
-    readdirSync(folder, { recursive: true }).some((file) => String(file).endsWith('.test.ts'));
-  if (!hasTests) return;
-  const out = mkdtempSync(path.join(tmpdir(), 'berth-test-'));
-  const report = path.join(out, 'report.json');
-  const args = ['--selectProjects', name, '--json', `--outputFile=${report}`, '--forceExit'];
-  const { status } = spawnSync(
-    process.execPath,
-    [
-      '--experimental-vm-modules',
-      '--disable-warning=ExperimentalWarning',
-      path.join(root, 'node_modules/jest/bin/jest.js'),
-      ...args,
-      ...(workers === 1 ? ['--runInBand'] : [`--maxWorkers=${workers}`]),
-    ],
-    { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] },
-  );
+const totals = { passed: 0, failed: 0 };
+const running = new Set();
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    for (const child of running) child.kill(signal);
+    process.exit(1);
+  });
+}
+
+/** Runs a program to its end; resolves with its exit code (null: a signal) and, where piped, its output. */
+function run(command, args, options) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root, env, ...options });
+    running.add(child);
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text) => (output += text));
+    }
+    options.onStart?.(child);
+    child.on('error', (error) => (output += `${command}: ${error.message}\n`));
+    child.on('close', (code) => {
+      running.delete(child);
+      resolve({ code, output });
+    });
+  });
+}
+
+async function runStatic(name) {
+  const stdio = ['ignore', 'pipe', 'pipe'];
+  const { code, output } = await run('npm', ['run', '--silent', name], { stdio });
+  totals[code === 0 ? 'passed' : 'failed'] += 1;
+  console.log(code === 0 ? `PASS ${name}` : `FAIL ${name}\n${output}`);
+}
+
+/** All of them, two at a time. */
+async function runStatics() {
+  const waiting = [...statics];
+  const lane = async () => {
+    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+      await runStatic(name);
+    }
+  };
+  await Promise.all([lane(), lane()]);
+}
+
+async function runLayer({ names, workers }) {
+  const withTests = names.filter(hasTests);
+  if (withTests.length === 0) return;
+  if (withTests.includes('browser')) ensureBrowser();
+  const folder = mkdtempSync(path.join(tmpdir(), 'berth-test-'));
+  const report = path.join(folder, 'report.json');
+  const args = [path.join(root, 'node_modules/jest/bin/jest.js'), '--json', '--outputFile', report];
+  args.push(workers === 1 ? '--runInBand' : `--maxWorkers=${workers}`);
+  args.push('--selectProjects', ...withTests);
+  const { code } = await run(process.execPath, args, {
+    // On stdout jest only says where the report is.
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...env, NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} ${jestNodeOptions}`.trim() },
+    onStart: (jest) => killWhenStuck(jest, report, withTests.join(' and ')),
+  });
   const result = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined;
-  rmSync(out, { recursive: true, force: true });
-  const count = (...states) =>
-    result?.testResults
-      .flatMap(({ assertionResults }) => assertionResults)
-      .filter(({ status: state }) => states.includes(state)).length ?? 0;
-  const passed = count('passed');
-  // A test that was not run has shown nothing; a file that does not even load has no tests to count.
-  const failed =
-    count('failed', 'pending', 'todo', 'skipped', 'disabled') +
-    (result?.numRuntimeErrorTestSuites ?? 1);
+  rmSync(folder, { recursive: true, force: true });
+  count(result, code);
+}
+
+function hasTests(layer) {
+  const folder = path.join(root, 'test', layer);
+  const files = existsSync(folder) ? readdirSync(folder, { recursive: true }) : [];
+  return files.some((file) => String(file).endsWith('.test.ts'));
+}
+
+/** A test that leaves something open keeps jest from ending: a fault to be seen, not to hang on. */
+function killWhenStuck(jest, report, name) {
+  let reportedAtMs;
+  const look = setInterval(() => {
+    if (!existsSync(report)) return;
+    reportedAtMs ??= performance.now();
+    if (performance.now() - reportedAtMs < jestEndsWithinMs) return;
+    clearInterval(look);
+    console.log(`WARN ${name}: a test left something open, so jest had to be ended`);
+    jest.kill('SIGKILL');
+  }, 250);
+  jest.once('close', () => clearInterval(look));
+}
+
+function count(result, code) {
+  const states = (result?.testResults ?? []).flatMap(({ assertionResults }) =>
+    assertionResults.map(({ status }) => status),
+  );
+  const passed = states.filter((status) => status === 'passed').length;
+  // A file that does not even load has no tests to count.
+  const failed = states.length - passed + (result?.numRuntimeErrorTestSuites ?? 1);
   totals.passed += passed;
-  totals.failed += failed === 0 && status !== 0 ? 1 : failed;
+  // What jest finds wrong beside the tests is one more failure.
+  totals.failed += failed === 0 && code !== 0 && code !== null ? 1 : failed;
 }
 
 function ensureBrowser() {
-  if (findProgram('chromium', 'chromium-browser') === undefined) installByApt('chromium');
+  // Where this does not help, the browser tests fail with the command that does.
+  if (findProgram('chromium', 'chromium-browser', 'google-chrome') === undefined) {
+    installByApt('chromium');
+  }
 }
 
-await setUpOrExit({ needsRedis: true });
-const chosen = process.argv[2];
-const known = ['static', 'nightly', ...layers.map(({ name }) => name)];
-if (chosen !== undefined && !known.includes(chosen)) {
-  console.error(`berth: there is no layer ${chosen}; there are ${known.join(', ')}`);
-  process.exit(1);
+async function main(chosen) {
+  if (chosen !== undefined && !choices.includes(chosen)) {
+    throw new SetUpError(`there is no layer ${chosen}; there are ${choices.join(', ')}`);
+  }
+  await setUp({ needsRedis: true });
+  if (chosen === undefined || chosen === 'static') await runStatics();
+  if (chosen === 'nightly') await runLayer({ names: ['nightly'], workers: 1 });
+  for (const { names, workers } of layers) {
+    const wanted = names.filter((name) => chosen === undefined || chosen === name);
+    await runLayer({ names: wanted, workers });
+  }
 }
-if (chosen === undefined || chosen === 'static') runStatic();
-if (chosen === undefined || chosen === 'browser') ensureBrowser();
-for (const layer of layers) if (chosen === undefined || chosen === layer.name) runLayer(layer);
-if (chosen === 'nightly') runLayer({ name: 'nightly', workers: 1 });
+
+try {
+  await main(process.argv[2]);
+} catch (error) {
+  console.error(error instanceof SetUpError ? `berth: ${error.message}` : error);
+  totals.failed += 1;
+}
 console.log(`${totals.passed} passed, ${totals.failed} failed`);
-process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0;
+process.exit(totals.failed > 0 || totals.passed === 0 ? 1 : 0);
