@@ -3,6 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import { DockerfileParser } from 'dockerfile-ast';
 import { parse } from 'yaml';
+import { loadConfig } from '../../src/config/load.ts';
+
+/** Variables as compose fills them in where the user's shell has none. */
+const withDefaults = (value: string): string => value.replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1');
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (name: string): string => readFileSync(root + name, 'utf8');
@@ -12,6 +16,7 @@ interface Service {
   build?: string;
   command: string[];
   restart: string;
+  stop_grace_period?: string;
   ports?: string[];
   volumes: string[];
   environment?: Record<string, string>;
@@ -72,10 +77,50 @@ describe('docker-compose.yml', () => {
     },
   );
 
-  test('Redis keeps what it is given', () => {
+  test('Redis keeps what it is given, up to a limit that admission can see', () => {
     const command = compose.services.redis?.command.join(' ');
     expect(command).toContain('--appendonly yes');
+    expect(command).toContain('--appendfsync always');
     expect(command).toContain('--maxmemory-policy noeviction');
+    expect(command).toMatch(/--maxmemory \$\{REDIS_MAXMEMORY:-[1-9]\d*gb\}/);
+  });
+
+  test.each(services.filter(([name]) => name !== 'redis'))(
+    '%s has an environment that Berth accepts, in its working folder and on the shared volume',
+    (_name, service) => {
+      const environment = Object.fromEntries(
+        Object.entries(service.environment ?? {}).map(([name, value]) => [
+          name,
+          withDefaults(value),
+        ]),
+      );
+      const config = loadConfig(environment);
+      expect(config.redis.url).toBe('redis://redis:6379');
+      expect(config.modelServer.url).toBe('http://host.docker.internal:9292');
+      expect(service.volumes).toEqual([`data:${config.dataDir}`]);
+      expect(config.sealingSecret).toBeNull();
+    },
+  );
+
+  test.each([
+    ['gpu', 'WORKER_PORT'],
+    ['scorer', 'SCORER_PORT'],
+    ['ingress', 'PORT'],
+  ] as const)('the health check of %s asks the port it is given', (name, variable) => {
+    const service = compose.services[name];
+    const port = service?.environment?.[variable];
+    expect(port).toMatch(/^\d+$/);
+    expect(service?.healthcheck.test.join(' ')).toContain(`http://127.0.0.1:${port}/`);
+  });
+
+  test('a container has the whole grace and a second more to end in', () => {
+    const { graceSeconds } = loadConfig({}).shutdown;
+    for (const [name, service] of services) {
+      if (name === 'redis') continue;
+      expect(Number.parseInt(service.stop_grace_period ?? '0', 10)).toBeGreaterThan(
+        graceSeconds + 1,
+      );
+    }
   });
 });
 
@@ -93,13 +138,17 @@ describe('Dockerfile', () => {
   });
 
   test('copies only what is there or what an earlier stage made', () => {
-    // The parser keeps `--from=` apart from the arguments; what comes from a stage has an absolute path.
-    for (const copy of of('COPY')) {
-      for (const source of copy.split(' ').slice(0, -1)) {
-        const isThere = source.startsWith('/app/')
-          ? source === '/app/dist'
-          : existsSync(root + source);
-        expect([source, isThere]).toEqual([source, true]);
+    const stages = file.getFROMs().map((from) => from.getBuildStage());
+    const ignored = read('.dockerignore').trim().split('\n');
+    for (const copy of file.getCOPYs()) {
+      const sources = (copy.getArgumentsContent() ?? '').split(' ').slice(0, -1);
+      const stage = copy.getFromFlag()?.getValue();
+      if (stage === undefined || stage === null) {
+        expect(sources.filter((source) => !existsSync(root + source))).toEqual([]);
+        expect(sources.filter((source) => ignored.includes(source))).toEqual([]);
+      } else {
+        expect(stages).toContain(stage);
+        expect(sources).toEqual(['/app/dist']);
       }
     }
     expect(of('RUN').some((run) => run.includes('scripts/build.mjs'))).toBe(true);
