@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 
-/** Where the system keeps programs that a user's PATH may leave out. */
-const moreFolders = ['/usr/local/bin', '/usr/bin', '/usr/local/sbin', '/usr/sbin'];
+/** What a package's own scripts need and a user's PATH may leave out. */
+const systemFolders = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 /** The path of the first of these programs on PATH, or undefined. */
 export function findProgram(...names) {
@@ -23,11 +23,13 @@ export function findProgram(...names) {
  * Whether it worked is for the caller to see; what apt-get has to say goes to stderr.
  */
 export function installByApt(name) {
-  if (!moreFolders.some((folder) => isExecutable(path.join(folder, 'apt-get')))) return;
+  if (findProgram('apt-get') === undefined) return;
   const isRoot = process.getuid?.() === 0;
   if (!isRoot && spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' }).status !== 0) return;
   const aptGet = (...args) => {
-    const words = ['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q', ...args];
+    const searched = [process.env.PATH, ...systemFolders].join(path.delimiter);
+    const settings = [`PATH=${searched}`, 'DEBIAN_FRONTEND=noninteractive'];
+    const words = ['env', ...settings, 'apt-get', '-q', ...args];
     const [command, ...rest] = isRoot ? words : ['sudo', '-n', ...words];
     return spawnSync(command, rest, { stdio: ['ignore', 2, 2] }).status === 0;
   };
