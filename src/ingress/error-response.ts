@@ -45,6 +45,9 @@ const ROWS = {
   internal_error: server(500),
 } as const satisfies Record<ErrorCode, ErrorRow>;
 
+/** Status a code is answered with. */
+export const statusOf = (code: ErrorCode): number => ROWS[code].status;
+
 /** The body of an error in the shape every client of llama-swap reads; `src` says whose fault it is. */
 export function errorBody(code: ErrorCode, message: string, param?: string): string {
   const shown: ErrorCode = code === 'storage_lost' ? 'internal_error' : code;

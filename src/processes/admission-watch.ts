@@ -37,7 +37,6 @@ export class AdmissionWatch {
   private readonly options: AdmissionWatchOptions;
   private timer: NodeJS.Timeout | undefined;
   private isStopping = false;
-  private warnedOf = '';
   private last: Look = {
     health: undefined,
     freeBytes: Infinity,
@@ -161,19 +160,8 @@ export class AdmissionWatch {
       };
       telemetry.redisDurabilitySeen({ hasAof: health.hasAof, mayEvict: health.mayEvict });
       if (scorerAgeMs !== undefined) telemetry.scorerAged({ ageMs: scorerAgeMs });
-      this.warn(health);
     } catch {
       // Redis is away: what was seen last stands, and `refusal` looks at the connection itself.
     }
-  }
-
-  private warn(health: RedisHealth): void {
-    const faults = [
-      ...(health.hasAof ? [] : ['appendonly is off: a crash of Redis loses accepted jobs']),
-      ...(health.mayEvict ? [`maxmemory-policy ${health.policy} lets Redis drop jobs`] : []),
-    ].join('; ');
-    if (faults !== '' && faults !== this.warnedOf)
-      this.options.telemetry.log.error({ faults }, 'redis.not_durable');
-    this.warnedOf = faults;
   }
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { acquireKernelLock, lockDomain } from '../adapters/process/kernel-lock.ts';
 import { openSidePort } from '../adapters/process/side-port.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
 import { BullGpuWorker } from '../adapters/redis/bull-gpu-worker.ts';
 import type { RunReport } from '../adapters/redis/bull-gpu-worker.ts';
 import { connectRedis } from '../adapters/redis/connection.ts';
@@ -11,6 +12,7 @@ import { RedisClock } from '../adapters/redis/redis-clock.ts';
 import { checkLayout } from '../adapters/redis/redis-health.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import { loadSeal } from '../adapters/storage/seal.ts';
+import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import type { BerthConfig } from '../config/load.ts';
 import type { ErrorCode, FailureCode } from '../errors.ts';
@@ -19,20 +21,8 @@ import { attemptRules } from '../policy/attempt.ts';
 import type { ClaimedJob } from '../ports/job-queue.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
+import type { RunningProcess } from './running-process.ts';
 import { publishMetrics } from './publish-metrics.ts';
-
-/** A started process: how it stops. */
-export interface RunningProcess {
-  stop(): Promise<void>;
-}
-
-/** Thrown when this process may not or cannot start; `message` is the one line to print. */
-export class StartRefused extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'StartRefused';
-  }
-}
 
 /** Starts the process that owns the GPU. Resolves when it takes jobs. */
 export async function startGpuProcess(
@@ -85,6 +75,11 @@ export async function startGpuProcess(
   await status.publishStoreMarker(marker);
   const seal = await loadSeal(config.dataDir, config.sealingSecret ?? undefined);
 
+  const { apiKey } = config.modelServer;
+  const catalogue = new HttpModelCatalogue(
+    modelServer,
+    apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`],
+  );
   const worker = new BullGpuWorker({
     redis,
     keys,
@@ -105,6 +100,7 @@ export async function startGpuProcess(
     },
     onDispatch: (job, idleMs) => {
       if (idleMs !== undefined) telemetry.gpuIdled({ idleMs });
+      void listModel(catalogue, job.facts.model, telemetry);
       telemetry.jobDispatched({
         ...factOf(job),
         tier: job.facts.tier,
@@ -149,6 +145,17 @@ export async function startGpuProcess(
       await lock.release();
     },
   };
+}
+
+/** Lets the metrics of this process know a model they have not met; they call unlisted ones `other`. */
+async function listModel(
+  catalogue: HttpModelCatalogue,
+  model: string,
+  telemetry: Telemetry,
+): Promise<void> {
+  if (catalogue.modelIds.includes(model)) return;
+  await catalogue.lookUp(model);
+  telemetry.modelsListed({ modelIds: catalogue.modelIds });
 }
 
 const factOf = ({ id, facts }: ClaimedJob) => ({

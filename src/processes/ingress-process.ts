@@ -20,8 +20,8 @@ import { PassThrough } from '../ingress/routes/pass-through.ts';
 import { Proxy } from '../ingress/routes/proxy.ts';
 import { attemptRules } from '../policy/attempt.ts';
 import { AdmissionWatch } from './admission-watch.ts';
-import { StartRefused } from './gpu-process.ts';
-import type { RunningProcess } from './gpu-process.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
+import type { RunningProcess } from './running-process.ts';
 import { publishMetrics } from './publish-metrics.ts';
 
 const READY_LOOK_MS = 100;
@@ -46,7 +46,10 @@ export async function startIngressProcess(
   const patient = connectRedis(redisUrl, 'patient', onRedisError);
   const blocking = connectRedis(redisUrl, 'blocking', onRedisError);
   redis.on('ready', () => log.info({}, 'redis.connected'));
-  redis.on('close', () => log.warn({}, 'redis.lost'));
+  let isStopping = false;
+  redis.on('close', () => {
+    if (!isStopping) log.warn({}, 'redis.lost');
+  });
   const keys = poolKeys(config.pool);
   const ingressId = randomUUID();
   const store = await FileBodyStore.open(config.dataDir);
@@ -150,6 +153,7 @@ export async function startIngressProcess(
 
   return {
     stop: async () => {
+      isStopping = true;
       admission.close();
       clearInterval(readiness);
       clearInterval(publishing);

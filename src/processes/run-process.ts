@@ -4,8 +4,8 @@ import { createTelemetry } from '../adapters/telemetry/telemetry.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { loadConfigOrExit } from '../config/load.ts';
 import type { BerthConfig } from '../config/load.ts';
-import { StartRefused } from './gpu-process.ts';
-import type { RunningProcess } from './gpu-process.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
+import type { RunningProcess } from './running-process.ts';
 
 /**
  * One of Berth's processes from configuration to exit. A start that is refused ends with one line and exit code 1.

@@ -10,8 +10,8 @@ import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import type { BerthConfig } from '../config/load.ts';
 import { createScorerDuties } from '../gateway/scorer-duties.ts';
-import { StartRefused } from './gpu-process.ts';
-import type { RunningProcess } from './gpu-process.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
+import type { RunningProcess } from './running-process.ts';
 import { publishMetrics } from './publish-metrics.ts';
 
 /** How often jobs of dead ingresses are looked for, in ms. */

@@ -1,6 +1,6 @@
 import { accessSync, constants, mkdirSync, realpathSync } from 'node:fs';
 import { acquireKernelLock, type KernelLock } from '../adapters/process/kernel-lock.ts';
-import { StartRefused } from './start-refused.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
 
 /** A DATA_DIR that this supervisor alone uses, until it releases it or ends. */
 export interface HeldDataDir extends KernelLock {

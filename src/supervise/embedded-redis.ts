@@ -78,6 +78,8 @@ export function embeddedRedisSpec(place: RedisPlace, settings: RedisSettings): P
       ...['--dir', place.folder, '--pidfile', place.pidFile, '--daemonize', 'no'],
       ...['--appendonly', 'yes', '--appendfsync', settings.fsync, '--save', ''],
       ...['--maxmemory', String(settings.maxMemoryBytes), '--maxmemory-policy', 'noeviction'],
+      // A slow script's arguments may hold the beginning of a prompt.
+      ...['--slowlog-max-len', '0'],
       ...['--loglevel', 'warning', '--logfile', logFile],
     ],
     env: () => process.env,

@@ -5,7 +5,7 @@ import { pidFileIn } from './embedded-redis.ts';
 import { processMark } from './process-mark.ts';
 import { redisCommand } from './redis-command.ts';
 import type { RecordedProcess, RunRecord } from './run-record.ts';
-import { StartRefused } from './start-refused.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
 
 const LOOK_EVERY_MS = 25;
 /** Redis has every write on disk already; this is its time to say goodbye. */

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { StartRefused } from './start-refused.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
 
 /**
  * Makes sure that the ingress will be able to listen, before anything is started. Port 0 is always free.

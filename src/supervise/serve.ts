@@ -6,7 +6,7 @@ import { checkNoOtherRedis, endLeftovers } from './leftovers.ts';
 import { checkPortIsFree } from './port-check.ts';
 import { planProcesses, type ProcessPlan } from './process-specs.ts';
 import { RunRecordFile } from './run-record.ts';
-import { StartRefused } from './start-refused.ts';
+import { StartRefused } from '../adapters/process/start-refused.ts';
 import { Supervisor } from './supervisor.ts';
 
 /** What an orphaned process takes to end beyond its grace, in milliseconds. */

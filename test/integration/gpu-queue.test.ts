@@ -182,6 +182,20 @@ describe('interruptions', () => {
     expect(second.claims.map((claim) => claim.attemptsMade)).toEqual([0, 0, 0]);
   });
 
+  test('a run is reported, and its request given up, only when its end is stored', async () => {
+    const [a] = await submitAll(0);
+    const seen = await fixture.startWorker(async () => {
+      await redis.kill('SIGSTOP');
+      return done;
+    });
+    await eventually(() => seen.dispatched.length === 1, { ...soon, what: 'the run' });
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(seen.reports).toEqual([]);
+    await redis.kill('SIGCONT');
+    await eventually(() => seen.reports.length === 1, { ...soon, what: 'the report' });
+    expect(await fixture.queue.inspect([String(a)])).toEqual(['ended']);
+  });
+
   test('a second owner fences the first: its log and its settlement are refused', async () => {
     let proceed: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => (proceed = resolve));
@@ -200,7 +214,11 @@ describe('interruptions', () => {
       what: 'the second owner to run it',
     });
     proceed();
-    await eventually(() => first.reports.length === 1, { ...soon, what: 'the first to end' });
+    await eventually(() => first.fencedCount > 1, {
+      ...soon,
+      what: 'log and settlement to be refused',
+    });
+    expect(first.reports).toEqual([]);
     const log = await fixture.admin.xrange(fixture.keys.log(String(a)), '-', '+');
     expect(JSON.stringify(log)).not.toContain('late');
     expect(await fixture.queue.inspect([String(a)])).toEqual(['ended']);

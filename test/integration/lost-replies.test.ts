@@ -55,6 +55,8 @@ test.each([
       expect(seen.dispatched).toEqual(jobs.map((job) => job.id));
       expect(await fixture.admin.zcard(`${fixture.keys.queue}completed`)).toBe(40);
     } finally {
+      // First the workers: one that cannot reach Redis any more would go on trying.
+      await fixture.closeWorkers();
       await proxy.close();
     }
   },
@@ -85,6 +87,8 @@ test('with replies of a retry lost, the attempt is repeated once and in its plac
     });
     expect([...attempts.values()]).toEqual(jobs.map(() => [0, 1]));
   } finally {
+    // First the workers: one that cannot reach Redis any more would go on trying.
+    await fixture.closeWorkers();
     await proxy.close();
   }
 }, 60_000);

@@ -48,6 +48,8 @@ export interface TestWorker {
   claims: ClaimedJob[];
   reports: RunReport[];
   errors: Error[];
+  /** How often it was told that another owner took over. */
+  fencedCount: number;
   close: () => Promise<void>;
 }
 
@@ -86,6 +88,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
       claims: [],
       reports: [],
       errors: [],
+      fencedCount: 0,
       owner,
       worker: new BullGpuWorker({
         redis,
@@ -100,7 +103,9 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
           seen.claims.push(job);
         },
         onReport: (report) => void seen.reports.push(report),
-        onFenced: () => undefined,
+        onFenced: () => {
+          seen.fencedCount += 1;
+        },
         onError: (error) => void seen.errors.push(error),
       }),
       close: async () => {
@@ -113,6 +118,10 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
     return seen;
   };
 
+  const closeWorkers = async (): Promise<void> => {
+    for (const close of closers.splice(0)) await close();
+  };
+
   return {
     keys,
     ingressId,
@@ -122,8 +131,10 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
     /** A connection for looking at keys. */
     admin,
     startWorker,
+    /** Ends the workers started so far. */
+    closeWorkers,
     close: async () => {
-      for (const close of closers) await close();
+      await closeWorkers();
       await queue.close();
       producer.disconnect();
       admin.disconnect();

@@ -34,6 +34,7 @@ export interface BullGpuWorkerOptions {
   /** How long records and answers are kept, in ms. */
   retention: { syncMs: number; completedMs: number; failedMs: number };
   onDispatch: (job: ClaimedJob, idleGapMs: number | undefined) => void;
+  /** Called when a run's end is stored: only then may its request be given up. */
   onReport: (report: RunReport) => void;
   /** Somebody else owns the GPU. */
   onFenced: () => void;
@@ -161,8 +162,8 @@ export class BullGpuWorker {
     if (result.kind !== 'completed') await log.discard();
     const ranMs = Math.max(0, Math.round(performance.now() - startedAt));
     this.lastRunEndedAt = performance.now();
-    setImmediate(() => this.options.onReport({ job: claimed, result, ranMs }));
-    await this.conclude(claimed, token, log, result, ranMs);
+    const report = (): void => this.options.onReport({ job: claimed, result, ranMs });
+    await this.conclude(claimed, token, log, result, ranMs, report);
   }
 
   private async conclude(
@@ -171,14 +172,22 @@ export class BullGpuWorker {
     log: RedisResponseLogWriter,
     result: RunResult,
     ranMs: number,
+    onStored: () => void,
   ): Promise<void> {
     const { retention } = this.options;
     if (result.kind === 'handed-back') {
       await this.settlement.handBack({ only: job.id });
+      onStored();
       throw new WaitingError();
     }
     if (result.kind === 'retry') {
-      this.settlement.expect({ id: job.id, token, kind: 'postpone', delayMs: result.delayMs });
+      this.settlement.expect({
+        id: job.id,
+        token,
+        kind: 'postpone',
+        delayMs: result.delayMs,
+        onStored,
+      });
       throw new Error(result.code);
     }
     const ok = result.kind === 'completed';
@@ -206,6 +215,7 @@ export class BullGpuWorker {
           ? retention.failedMs
           : retention.syncMs,
       tail: [...log.tail(), endEntry(job.run, end)],
+      onStored,
     });
     if (!ok) throw new UnrecoverableError(result.code);
   }

@@ -1,4 +1,5 @@
 import { raw2NextJobData } from 'bullmq';
+import { Packr } from 'msgpackr';
 import type { Job, RedisQueueBackend } from 'bullmq';
 import type { ClaimedJob, JobFacts } from '../../ports/job-queue.ts';
 import type { GpuOwner } from './gpu-owner.ts';
@@ -22,8 +23,13 @@ export type Expectation =
       retainMs: number;
       gpuMs: number;
       tail: StoredEntry[];
+      /** Called once when the settlement is stored. */
+      onStored: () => void;
     }
-  | { kind: 'postpone'; id: string; token: string; delayMs: number };
+  | { kind: 'postpone'; id: string; token: string; delayMs: number; onStored: () => void };
+
+/** As BullMQ packs what its scripts read. */
+const packer = new Packr({ useRecords: false, encodeUndefinedAsNil: true });
 
 interface Surroundings {
   scripts: Scripts;
@@ -119,7 +125,8 @@ export class RunSettlement {
     const base = backend as unknown as ArgumentBuilder & {
       queue: { opts: { lockDuration: number; name?: string } };
     };
-    const pack = (token: string): Buffer => activateOptions(token, base.queue.opts.lockDuration);
+    const pack = (token: string): Buffer =>
+      packer.pack({ token, lockDuration: base.queue.opts.lockDuration });
     const activateKeys = bullKeys(backend, [
       'wait',
       'active',
@@ -141,7 +148,7 @@ export class RunSettlement {
         ),
       moveToFinished: async (jobId: string, args: BackendArguments) => {
         const fetchNext = Number(args[14 + 5]) === 1;
-        const { tail, ...facts } = this.expectedEnd(jobId);
+        const { tail, onStored, ...facts } = this.expectedEnd(jobId);
         return this.handOut(
           await this.send('settle', [
             ...clean(args, 23),
@@ -150,6 +157,7 @@ export class RunSettlement {
             this.own({ ...facts, fetchNext }),
             ...tail.flat(),
           ]),
+          onStored,
         );
       },
       moveToDelayed: async (
@@ -173,6 +181,7 @@ export class RunSettlement {
             pack(token),
             this.own({ id: jobId, token, fetchNext: opts.fetchNext === true }),
           ]),
+          this.expected?.onStored,
         );
       },
     };
@@ -193,6 +202,7 @@ export class RunSettlement {
       retainMs: this.around.retention.failedMs,
       gpuMs: 0,
       tail: [],
+      onStored: () => undefined,
     };
   }
 
@@ -221,12 +231,14 @@ export class RunSettlement {
     return reply;
   }
 
-  private handOut(reply: Reply | undefined): unknown[] {
+  private handOut(reply: Reply | undefined, onStored?: () => void): unknown[] {
     const bull = reply === undefined ? [] : asText(reply[0]);
-    if (typeof bull === 'number') {
-      if (bull < 0) throw new Error(`BullMQ refused the transition (${bull})`);
-      return [];
+    if (typeof bull === 'number' && bull < 0) {
+      throw new Error(`BullMQ refused the transition (${bull})`);
     }
+    // After the next job has begun: what is told or tidied up must not hold up the GPU.
+    if (reply !== undefined && onStored !== undefined) setImmediate(onStored);
+    if (typeof bull === 'number') return [];
     const next = raw2NextJobData(bull as Parameters<typeof raw2NextJobData>[0]) as unknown[];
     const id = next[1];
     if (typeof id === 'string' && reply?.[1]) {
@@ -237,24 +249,6 @@ export class RunSettlement {
     }
     return next;
   }
-}
-
-/** MessagePack of {token, lockDuration}: what moveToActive reads. Small enough to write by hand. */
-function activateOptions(token: string, lockDuration: number): Buffer {
-  const text = (value: string): Buffer => {
-    const bytes = Buffer.from(value);
-    return Buffer.concat([Buffer.from([0xd9, bytes.length]), bytes]);
-  };
-  const number = Buffer.alloc(5);
-  number[0] = 0xce;
-  number.writeUInt32BE(lockDuration, 1);
-  return Buffer.concat([
-    Buffer.from([0x82]),
-    text('token'),
-    text(token),
-    text('lockDuration'),
-    number,
-  ]);
 }
 
 function bullKeys(backend: RedisQueueBackend, names: string[]): string[] {

@@ -22,12 +22,12 @@ const RECIPES = {
   settle: {
     keys: 14,
     wraps: { moveToActive: 'bull_activate', moveToFinished: 'bull_finish' },
-    fragments: [...QUEUE_FRAGMENTS, 'fetch'],
+    fragments: [...QUEUE_FRAGMENTS, 'run-standing', 'fetch'],
   },
   postpone: {
     keys: 22,
     wraps: { moveToActive: 'bull_activate', moveToDelayed: 'bull_delay' },
-    fragments: [...QUEUE_FRAGMENTS, 'fetch'],
+    fragments: [...QUEUE_FRAGMENTS, 'run-standing', 'fetch'],
   },
   'hand-back': { keys: 1, fragments: [...QUEUE_FRAGMENTS, 'owns'] },
   append: { keys: 2 },

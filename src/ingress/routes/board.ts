@@ -2,6 +2,7 @@ import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
 import type { Request, RequestHandler, Response } from 'express';
+import { asGatewayError, statusOf } from '../error-response.ts';
 
 /** Public path of the board. */
 export const BOARD_PATH = '/berth/board';
@@ -15,6 +16,8 @@ export type BoardQueue = ConstructorParameters<typeof BullMQAdapter>[0];
  */
 const RETRY =
   /^(\/api\/queues\/gpu\/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\/retry)(?:\/failed)?$/;
+
+type BoardErrorHandler = Parameters<ExpressAdapter['setErrorHandler']>[0];
 
 /** Bull Board's types leave out the second one; its page hides the button by it. */
 const OFFERED = { allowRetries: true, allowCompletedRetries: false };
@@ -40,6 +43,12 @@ const CONTENT_POLICY = [
 export function boardRoutes(queues: readonly BoardQueue[]): RequestHandler[] {
   const adapter = new ExpressAdapter();
   adapter.setBasePath(BOARD_PATH);
+  adapter.setErrorHandler((error) => {
+    const known = asGatewayError(error);
+    // Bull Board lists the statuses it sends itself; Express sends any.
+    const status = statusOf(known.code) as NonNullable<ReturnType<BoardErrorHandler>['status']>;
+    return { status, body: { error: known.code, message: known.message } };
+  });
   createBullBoard({
     queues: queues.map((queue) => new BullMQAdapter(queue, OFFERED)),
     serverAdapter: adapter,

@@ -1,5 +1,5 @@
 -- A failed attempt that will be repeated: the job waits out its backoff in BullMQ's delayed set, keeping its
--- arrival number, and the next job goes. Needs fetch.lua and `bull_delay` (BullMQ's moveToDelayed).
+-- arrival number, and the next job goes. Needs fetch.lua, run-standing.lua and `bull_delay` (BullMQ's moveToDelayed).
 --
 -- KEYS   moveToDelayed's eleven, then moveToActive's eleven
 -- ARGV   1-9 moveToDelayed's; 10 prefix; 11 msgpack options of moveToActive;
@@ -20,15 +20,9 @@ local function next_job()
   return fetch(activate_keys, ARGV[10], ARGV[11], own)
 end
 
-local lock_key = queue .. id .. ':lock'
-local lock = rcall('GET', lock_key)
-if lock ~= own.token then
-  local active = false
-  for _, other in ipairs(rcall('LRANGE', delay_keys[2], 0, -1)) do active = active or other == id end
-  if not active then return next_job() end
-  if lock then return 'lost' end
-  rcall('SET', lock_key, own.token, 'PX', 60000)
-end
+local standing = standing_of_run(delay_keys[2], queue, id, own.token)
+if standing == 'lost' then return 'lost' end
+if standing == 'over' then return next_job() end
 
 local now = redis_now()
 local bull_argv = { ARGV[1], tostring(now), ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], '0', '' }

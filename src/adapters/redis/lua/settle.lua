@@ -1,5 +1,5 @@
 -- Ends one run and fetches the next job, in one step: the last pieces of the answer, BullMQ's own finish,
--- retention, and the next pop. Needs fetch.lua and `bull_finish` (BullMQ's moveToFinished).
+-- retention, and the next pop. Needs fetch.lua, run-standing.lua and `bull_finish` (BullMQ's moveToFinished).
 --
 -- KEYS   moveToFinished's fourteen
 -- ARGV   1-9 moveToFinished's; 10 prefix of moveToActive; 11 its msgpack options;
@@ -19,18 +19,12 @@ local function next_job()
   return fetch(activate_keys, ARGV[10], ARGV[11], own)
 end
 
-local lock_key = queue .. id .. ':lock'
-local lock = rcall('GET', lock_key)
-if lock ~= own.token then
-  local active = false
-  for _, other in ipairs(rcall('LRANGE', KEYS[2], 0, -1)) do active = active or other == id end
-  if not active then
-    if rcall('EXISTS', queue .. id) == 1 and not rcall('HGET', queue .. id, 'outcome') then return 'lost' end
-    return next_job()
-  end
-  if lock then return 'lost' end
-  -- The lock ran out during an outage, but we still own the GPU and the job was not given away.
-  rcall('SET', lock_key, own.token, 'PX', 60000)
+local standing = standing_of_run(KEYS[2], queue, id, own.token)
+if standing == 'lost' then return 'lost' end
+if standing == 'over' then
+  -- Settled by an earlier copy of this command, or handed back by a reclaim: then it is not ours to report.
+  if rcall('EXISTS', queue .. id) == 1 and not rcall('HGET', queue .. id, 'outcome') then return 'lost' end
+  return next_job()
 end
 
 local now = redis_now()

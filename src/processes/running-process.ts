@@ -1,0 +1,4 @@
+/** A started process: how it stops. */
+export interface RunningProcess {
+  stop(): Promise<void>;
+}
