@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { RejectCode } from '../../errors.ts';
-import { requestHeaders } from '../../gateway/headers.ts';
 import { ResponseRelay } from '../../gateway/relay-response.ts';
 import type { RelayDependencies } from '../../gateway/relay-response.ts';
 import { submitJob } from '../../gateway/submit-job.ts';
@@ -14,26 +13,21 @@ import type { IntakeBody, IntakeRules } from '../body-intake.ts';
 import { asGatewayError, sendError } from '../error-response.ts';
 import { HttpResponseSink } from '../response-sink.ts';
 import { matchRoute, upstreamCandidates } from '../route-table.ts';
-import type { RouteMatch } from '../route-table.ts';
+import { submissionOf } from '../submission.ts';
+import type { GpuRoute, HeaderRules } from '../submission.ts';
 import type { PassThrough } from './pass-through.ts';
 
 /** What proxying needs. */
-export interface ProxyDependencies extends SubmitDependencies, RelayDependencies {
+export interface ProxyDependencies extends SubmitDependencies, RelayDependencies, HeaderRules {
   catalogue: ModelCatalogue;
   intake: IntakeRules;
   passThrough: PassThrough;
-  /** Lower-case names of client headers that do not go upstream. */
-  droppedHeaders: ReadonlySet<string>;
-  /** Flat headers put in for the model server. */
-  addedHeaders: readonly string[];
   /** Why no new job may be taken right now, if so. */
   refusal: () => RejectCode | undefined;
 }
 
 /** How long the body of a refused request is read on, in ms. */
 const DRAIN_MS = 5000;
-
-type GpuRoute = Extract<RouteMatch, { needsGpu: true }>;
 
 /** A job whose client is connected, for an orderly stop. */
 export interface LiveRequest {
@@ -109,7 +103,10 @@ export class Proxy {
     let ranked: BasePriority;
     const submittedAt = performance.now();
     try {
-      ranked = await submitJob(this.submission(id, match, model, request, body), this.dependencies);
+      ranked = await submitJob(
+        submissionOf(request, { id, match, model, body }, this.dependencies),
+        this.dependencies,
+      );
     } catch (error) {
       relay.close();
       throw error;
@@ -146,38 +143,6 @@ export class Proxy {
     } finally {
       this.live.delete(live);
     }
-  }
-
-  private submission(
-    id: string,
-    match: GpuRoute,
-    model: string,
-    request: IncomingMessage,
-    body: IntakeBody,
-  ) {
-    const { droppedHeaders, addedHeaders } = this.dependencies;
-    const all = (name: string): string[] => request.headersDistinct[name] ?? [];
-    return {
-      id,
-      head: {
-        method: request.method ?? 'POST',
-        target: request.url ?? '/',
-        headers: [...requestHeaders(request.rawHeaders, droppedHeaders), ...addedHeaders],
-      },
-      route: match.route,
-      kind: match.kind,
-      model,
-      isStream: body.isStream,
-      member: all('x-berth-member')[0] ?? 'shared',
-      tier: (all('x-berth-tier')[0] ?? 'free').toLowerCase(),
-      mode: 'sync' as const,
-      body,
-      priority: {
-        llamaSwapPriority: all('x-llamaswap-priority'),
-        xPriority: all('x-priority'),
-        intent: all('x-berth-intent'),
-      },
-    };
   }
 
   private async modelOf(

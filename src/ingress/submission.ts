@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http';
+import { requestHeaders } from '../gateway/headers.ts';
+import type { Submission } from '../gateway/submit-job.ts';
+import type { IntakeBody } from './body-intake.ts';
+import type { RouteMatch } from './route-table.ts';
+
+/** A route whose requests become jobs. */
+export type GpuRoute = Extract<RouteMatch, { needsGpu: true }>;
+
+/** What happens to a client's headers on their way to the model server. */
+export interface HeaderRules {
+  /** Lower-case names of client headers that do not go upstream. */
+  droppedHeaders: ReadonlySet<string>;
+  /** Flat headers put in for the model server. */
+  addedHeaders: readonly string[];
+}
+
+/** What was found out about a request before it becomes a job. */
+export interface SubmissionFacts {
+  /** Lower-case UUIDv4. */
+  id: string;
+  match: GpuRoute;
+  model: string;
+  body: IntakeBody;
+}
+
+/** The job that a request asks for, from its headers and what was found out about it. */
+export function submissionOf(
+  request: IncomingMessage,
+  { id, match, model, body }: SubmissionFacts,
+  { droppedHeaders, addedHeaders }: HeaderRules,
+): Submission {
+  const all = (name: string): string[] => request.headersDistinct[name] ?? [];
+  return {
+    id,
+    head: {
+      method: request.method ?? 'POST',
+      target: request.url ?? '/',
+      headers: [...requestHeaders(request.rawHeaders, droppedHeaders), ...addedHeaders],
+    },
+    route: match.route,
+    kind: match.kind,
+    model,
+    isStream: body.isStream,
+    member: all('x-berth-member')[0] ?? 'shared',
+    tier: (all('x-berth-tier')[0] ?? 'free').toLowerCase(),
+    mode: 'sync',
+    body,
+    priority: {
+      llamaSwapPriority: all('x-llamaswap-priority'),
+      xPriority: all('x-priority'),
+      intent: all('x-berth-intent'),
+    },
+  };
+}
