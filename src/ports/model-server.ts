@@ -53,4 +53,12 @@ export interface ModelCatalogue {
    * lists were just read and do not name it; `unsure` when they could not be read.
    */
   lookUp(modelId: string): Promise<'known' | 'unknown' | 'unsure'>;
+  /**
+   * The model an id means: aliases, the active profile's pins and selectors resolved by llama-swap's rules, as far as
+   * its lists tell (a selector may choose otherwise in the end). An id that is not known is its own. Answers at once
+   * from the last reading; await `lookUp` first where the very first answer must be right.
+   */
+  resolve(modelId: string): string;
+  /** Whether the id means a peer's model, which needs no GPU here; from the last reading, false when in doubt. */
+  isPeer(modelId: string): boolean;
 }

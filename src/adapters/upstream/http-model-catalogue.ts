@@ -1,4 +1,8 @@
 import type { ModelCatalogue, ModelServer } from '../../ports/model-server.ts';
+import { ModelDirectory } from './model-directory.ts';
+import type { ListedModel, ModelLists } from './model-directory.ts';
+import { readModelStatus } from './model-status.ts';
+import { readText } from './read-text.ts';
 
 /** How old lists may be before a known id is looked up again, in ms. */
 const FRESH_MS = 5_000;
@@ -6,23 +10,21 @@ const FRESH_MS = 5_000;
 const RETRY_MS = 250;
 const READ_MS = 2_000;
 
-interface Lists {
-  ids: Set<string>;
-  readAt: number;
-  /** Both lists were read, so an id that is missing is unknown. */
-  isComplete: boolean;
-}
-
 /**
- * The ids a llama-swap answers to: those of `/v1/models`, and those of the modelStatus frame that `/api/events` opens
- * with, which also names unlisted models and aliases. An id is called unknown only when both were just read; a wrong
- * "unknown" would send a generation past the queue.
+ * The models of a llama-swap: those of `/v1/models`, those of the modelStatus frame that `/api/events` opens with (it
+ * also names unlisted models and aliases), and the active profile of `/api/profiles`. Read when somebody asks, at most
+ * every few seconds, never on a timer. A list that cannot be read stays as it was last; an id is called unknown only
+ * when all were just read, because a wrong "unknown" would send a generation past the queue.
  */
 export class HttpModelCatalogue implements ModelCatalogue {
   private readonly server: ModelServer;
   private readonly headers: readonly string[];
-  private lists: Lists | undefined;
-  private reading: Promise<Lists> | undefined;
+  private lists: ModelLists = { models: [], status: [], pins: {} };
+  private directory = new ModelDirectory(this.lists);
+  private readAt = -Infinity;
+  /** All lists were read the last time, so an id that is missing is unknown. */
+  private isComplete = false;
+  private reading: Promise<void> | undefined;
 
   /** `headers`: credentials the model server wants, flat. */
   constructor(server: ModelServer, headers: readonly string[]) {
@@ -31,81 +33,92 @@ export class HttpModelCatalogue implements ModelCatalogue {
   }
 
   async lookUp(modelId: string): Promise<'known' | 'unknown' | 'unsure'> {
-    const age = this.lists === undefined ? Infinity : performance.now() - this.lists.readAt;
-    if (this.lists?.ids.has(modelId) === true) {
-      if (age > FRESH_MS) void this.read();
+    if (this.directory.has(modelId)) {
+      this.refresh(FRESH_MS);
       return 'known';
     }
-    const lists = age < RETRY_MS && this.lists !== undefined ? this.lists : await this.read();
-    if (lists.ids.has(modelId)) return 'known';
-    return lists.isComplete ? 'unknown' : 'unsure';
+    if (performance.now() - this.readAt >= RETRY_MS) await this.read();
+    if (this.directory.has(modelId)) return 'known';
+    return this.isComplete ? 'unknown' : 'unsure';
+  }
+
+  resolve(modelId: string): string {
+    this.refresh(this.directory.has(modelId) ? FRESH_MS : RETRY_MS);
+    return this.directory.resolve(modelId);
+  }
+
+  isPeer(modelId: string): boolean {
+    this.refresh(this.directory.has(modelId) ? FRESH_MS : RETRY_MS);
+    return this.directory.isPeer(modelId);
   }
 
   /** Ids listed at the last look, for metric labels. */
   get modelIds(): string[] {
-    return [...(this.lists?.ids ?? [])];
+    return this.directory.ids;
   }
 
-  private async read(): Promise<Lists> {
-    this.reading ??= this.readBoth().finally(() => (this.reading = undefined));
+  /** Reads the lists in the background when they are older than `ms`. */
+  private refresh(ms: number): void {
+    if (performance.now() - this.readAt >= ms) void this.read();
+  }
+
+  private async read(): Promise<void> {
+    this.reading ??= this.readAll().finally(() => (this.reading = undefined));
     return this.reading;
   }
 
-  private async readBoth(): Promise<Lists> {
-    const [listed, status] = await Promise.all([
+  private async readAll(): Promise<void> {
+    const [models, status, pins] = await Promise.all([
       this.listed().catch(() => undefined),
-      this.statusIds().catch(() => undefined),
+      this.status().catch(() => undefined),
+      this.activePins().catch(() => undefined),
     ]);
     this.lists = {
-      ids: new Set([...(listed ?? []), ...(status ?? [])]),
-      readAt: performance.now(),
-      isComplete: listed !== undefined && status !== undefined,
+      models: models ?? this.lists.models,
+      status: status ?? this.lists.status,
+      pins: pins ?? this.lists.pins,
     };
-    return this.lists;
+    this.directory = new ModelDirectory(this.lists);
+    this.isComplete = models !== undefined && status !== undefined && pins !== undefined;
+    this.readAt = performance.now();
   }
 
-  private async listed(): Promise<string[]> {
-    const { status, text } = await this.fetchText(
-      '/v1/models',
-      (soFar) => soFar.length > 16_000_000,
-    );
-    if (status !== 200) throw new Error(`/v1/models answered ${status}`);
-    const { data } = JSON.parse(text) as { data: { id: string }[] };
-    return data.map((model) => model.id);
+  private async listed(): Promise<ListedModel[]> {
+    const { data } = JSON.parse(await this.body('/v1/models')) as { data: ListedModel[] };
+    if (!data.every(({ id }) => typeof id === 'string')) throw new Error('/v1/models has no ids');
+    return data;
   }
 
-  private async statusIds(): Promise<string[]> {
-    const frame = /data:\s*(\{"type":"modelStatus".*\})\s*\n/;
-    const { text } = await this.fetchText('/api/events', (soFar) => frame.test(soFar));
-    const found = frame.exec(text)?.[1];
-    if (found === undefined) throw new Error('no model status');
-    const models = JSON.parse((JSON.parse(found) as { data: string }).data) as {
-      id: string;
-      aliases?: string[] | null;
-    }[];
-    return models.flatMap((model) => [model.id, ...(model.aliases ?? [])]);
+  private async status(): Promise<ModelLists['status']> {
+    const { text } = await readText(this.server, '/api/events', {
+      headers: this.headers,
+      timeoutMs: READ_MS,
+      isEnough: (soFar) => readModelStatus(soFar) !== undefined,
+    });
+    const rows = readModelStatus(text);
+    if (rows === undefined) throw new Error('no model status');
+    return rows;
   }
 
-  private async fetchText(
-    target: string,
-    isEnough: (soFar: string) => boolean,
-  ): Promise<{ status: number; text: string }> {
-    const abort = new AbortController();
-    const timer = setTimeout(() => abort.abort(), READ_MS);
-    try {
-      const answer = await this.server.call(
-        { method: 'GET', target, headers: this.headers, body: null },
-        abort.signal,
-      );
-      const chunks: Buffer[] = [];
-      for await (const piece of answer.body) {
-        chunks.push(piece);
-        if (isEnough(Buffer.concat(chunks).toString())) break;
-      }
-      return { status: answer.status, text: Buffer.concat(chunks).toString() };
-    } finally {
-      clearTimeout(timer);
-      abort.abort();
-    }
+  /** Versions without profiles answer 404: nothing is pinned there. */
+  private async activePins(): Promise<ModelLists['pins']> {
+    const { status, text } = await this.get('/api/profiles');
+    if (status === 404) return {};
+    if (status !== 200) throw new Error(`/api/profiles answered ${status}`);
+    const { active, profiles } = JSON.parse(text) as {
+      active: string | null;
+      profiles: { id: string; pins: Record<string, string | null> | null }[];
+    };
+    return profiles.find(({ id }) => id === active)?.pins ?? {};
+  }
+
+  private async body(target: string): Promise<string> {
+    const { status, text } = await this.get(target);
+    if (status !== 200) throw new Error(`${target} answered ${status}`);
+    return text;
+  }
+
+  private async get(target: string): Promise<{ status: number; text: string }> {
+    return readText(this.server, target, { headers: this.headers, timeoutMs: READ_MS });
   }
 }
