@@ -9,6 +9,10 @@ export interface DemoModel {
   readonly name: string;
   /** Other ids that mean this model. */
   readonly aliases: readonly string[];
+  /** Left out of `/v1/models`, served all the same. */
+  readonly unlisted?: boolean;
+  /** The peer that runs it, for a model on another machine: no GPU, no load. Its id is then `peer/model`. */
+  readonly peerId?: string;
   /** Tokens; only chat models have one. */
   readonly contextLength?: number;
 }
@@ -42,6 +46,24 @@ export const demoModels: readonly DemoModel[] = [
   { id: 'demo-audio', kind: 'audio', name: 'Demo transcription', aliases: [] },
 ];
 
+/** Another model server whose models this one passes on. */
+export interface DemoPeer {
+  readonly id: string;
+  /** With the ids they have there. */
+  readonly models: readonly DemoModel[];
+}
+
+/** The peers when none are named in the options. */
+export const demoPeers: readonly DemoPeer[] = [
+  {
+    id: 'demo-peer',
+    models: [
+      { id: 'remote-chat', kind: 'chat', name: '', aliases: [] },
+      { id: 'remote-embed', kind: 'embeddings', name: '', aliases: [] },
+    ],
+  },
+];
+
 /** What `/upstream/<model>/<rest>` addresses. */
 export interface UpstreamTarget {
   readonly model: DemoModel;
@@ -53,11 +75,29 @@ export interface UpstreamTarget {
 
 /** Finds models by id, alias or path. */
 export class Catalogue {
+  /** Those that run here. */
   readonly models: readonly DemoModel[];
+  /** Those of peers, by their full ids. */
+  readonly peerModels: readonly DemoModel[];
   readonly #byName = new Map<string, DemoModel>();
 
-  constructor(models: readonly DemoModel[]) {
+  /** A peer's model answers to `peer/model`, and to its bare id where no other model does. */
+  constructor(models: readonly DemoModel[], peers: readonly DemoPeer[]) {
     this.models = models.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    this.peerModels = peers.flatMap((peer) =>
+      peer.models.map((model) => ({
+        ...model,
+        id: `${peer.id}/${model.id}`,
+        name: `${peer.id}: ${model.id}`,
+        peerId: peer.id,
+      })),
+    );
+    const bareIds = peers.flatMap((peer) => peer.models.map(({ id }) => id));
+    for (const model of this.peerModels) {
+      const bare = model.id.slice((model.peerId?.length ?? 0) + 1);
+      const isOnlyOne = bareIds.filter((id) => id === bare).length === 1;
+      for (const name of isOnlyOne ? [model.id, bare] : [model.id]) this.#byName.set(name, model);
+    }
     for (const model of models) {
       for (const name of [model.id, ...model.aliases]) this.#byName.set(name, model);
     }

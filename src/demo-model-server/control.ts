@@ -1,7 +1,9 @@
-import type { Catalogue, DemoModel } from './catalogue.ts';
+import type { Catalogue } from './catalogue.ts';
 import { sendError, sendPlain } from './errors.ts';
 import type { EventFeed } from './events.ts';
 import type { Exchange } from './exchange.ts';
+import { listModels, listRunning } from './listings.ts';
+import type { Profiles } from './profiles.ts';
 import type { Residency } from './residency.ts';
 
 /** A route that needs no GPU. GET stands for HEAD too. */
@@ -14,83 +16,12 @@ export interface ControlRoute {
 export interface ControlParts {
   readonly catalogue: Catalogue;
   readonly residency: Residency;
+  readonly profiles: Profiles;
   readonly events: EventFeed;
 }
 
 const json = { 'Content-Type': 'application/json' };
 const plainText = { 'Content-Type': 'text/plain; charset=utf-8' };
-/** A fixed time, so that two listings are equal byte for byte. */
-const listedAt = 1_700_000_000;
-
-const modalities: Readonly<Record<DemoModel['kind'], readonly [string, string]>> = {
-  chat: ['text', 'text'],
-  image: ['text', 'image'],
-  video: ['text', 'image'],
-  embeddings: ['text', 'text'],
-  audio: ['audio', 'text'],
-};
-
-function capabilitiesOf(model: DemoModel): object | undefined {
-  if (model.kind === 'image') return { image_generation: true };
-  if (model.kind === 'audio') return { audio_transcriptions: true };
-  return undefined;
-}
-
-/** The rows of the `modelStatus` event. */
-export function modelStatus({ models }: Catalogue, residency: Residency): object[] {
-  return models.map((model) => ({
-    id: model.id,
-    name: model.name,
-    description: '',
-    state: residency.stateOf(model.id),
-    unlisted: false,
-    peerID: '',
-    aliases: model.aliases.length > 0 ? model.aliases : undefined,
-    capabilities: capabilitiesOf(model),
-    context_length: model.contextLength,
-  }));
-}
-
-function listModels({ models }: Catalogue, residency: Residency): object {
-  const data = models.flatMap((model) => {
-    const [input, output] = modalities[model.kind];
-    const entry = (id: string, facts: object) => ({
-      id,
-      ...{ object: 'model', created: listedAt, owned_by: 'llama-swap', name: model.name },
-      architecture: {
-        input_modalities: [input],
-        output_modalities: [output],
-        modality: `${input}->${output}`,
-      },
-      capabilities: capabilitiesOf(model),
-      context_length: model.contextLength,
-      meta: { llamaswap: facts, n_ctx: model.contextLength },
-      status: { value: residency.stateOf(model.id) === 'stopped' ? 'unloaded' : 'loaded' },
-    });
-    const aliases = model.aliases.length > 0 ? { aliases: model.aliases } : {};
-    return [
-      entry(model.id, { type: 'model', ...aliases }),
-      ...model.aliases.map((alias) => entry(alias, { type: 'alias', modelID: model.id })),
-    ];
-  });
-  return { object: 'list', data: data.toSorted((a, b) => (a.id < b.id ? -1 : 1)) };
-}
-
-function listRunning({ models }: Catalogue, residency: Residency): object {
-  const running = models
-    .filter((model) => residency.stateOf(model.id) !== 'stopped')
-    .map((model) => ({
-      model: model.id,
-      state: residency.stateOf(model.id),
-      cmd: `demo-model --id ${model.id}`,
-      proxy: 'http://localhost:5800',
-      ttl: 0,
-      name: model.name,
-      description: '',
-    }));
-  return { running };
-}
-
 /** Answers with a redirect as Go's router does; GET gets a short page with it. */
 export async function redirect(
   exchange: Exchange,
@@ -112,7 +43,7 @@ export async function redirect(
 
 /** Every exact path that needs no GPU. */
 export function controlRoutes(parts: ControlParts): ReadonlyMap<string, ControlRoute> {
-  const { catalogue, residency, events } = parts;
+  const { catalogue, residency, profiles, events } = parts;
   const get = (run: ControlRoute['run']): ControlRoute => ({ methods: ['GET', 'HEAD'], run });
   const ok = get(({ answer }) => answer.send(200, plainText, 'OK'));
   const sendJson = ({ answer }: Exchange, value: object): Promise<void> =>
@@ -120,11 +51,7 @@ export function controlRoutes(parts: ControlParts): ReadonlyMap<string, ControlR
   const models = get(({ answer, headers }) => {
     const { origin } = headers;
     const cors = origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin };
-    return answer.send(
-      200,
-      { ...json, ...cors },
-      `${JSON.stringify(listModels(catalogue, residency))}\n`,
-    );
+    return answer.send(200, { ...json, ...cors }, `${JSON.stringify(listModels(parts))}\n`);
   });
   const page = get(({ answer }) => {
     const title = '<!doctype html><title>demo model server</title>';
@@ -160,6 +87,8 @@ export function controlRoutes(parts: ControlParts): ReadonlyMap<string, ControlR
         },
       },
     ],
+    ['/api/profiles', get((exchange) => sendJson(exchange, profiles.listing()))],
+    ['/api/profiles/active', { methods: ['PUT'], run: (exchange) => profiles.activate(exchange) }],
     ['/api/events', get(({ answer }) => events.listen(answer))],
     [
       '/api/version',
@@ -173,7 +102,7 @@ export function controlRoutes(parts: ControlParts): ReadonlyMap<string, ControlR
 /** `POST /api/models/unload/<model>`; ids may contain slashes. */
 export async function unloadOne(exchange: Exchange, parts: ControlParts): Promise<void> {
   const target = parts.catalogue.findInPath(exchange.path.slice('/api/models/unload'.length));
-  if (target?.rest !== '') {
+  if (target?.rest !== '' || target.model.peerId !== undefined) {
     await sendError(exchange.answer, exchange.headers, 404, 'model not found');
     return;
   }

@@ -46,6 +46,12 @@ export async function sendError(
   }
 }
 
+/** Refuses a request over the model's limit: always JSON, whatever the client accepts. */
+export async function sendTooMany(answer: Answer): Promise<void> {
+  const headers = { 'Content-Type': 'application/json', 'Retry-After': '1' };
+  await answer.send(429, headers, errorEnvelope(429, 'Too many requests'));
+}
+
 /** Answers with an error of the model's own server: an object without `src`. */
 export async function sendModelError(
   answer: Answer,

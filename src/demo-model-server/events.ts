@@ -38,10 +38,12 @@ export class EventFeed {
   readonly #listeners = new Set<Answer>();
   readonly #inflight = new Map<string, object>();
   readonly #modelStatus: () => unknown;
+  readonly #activeProfile: () => string | null;
 
-  /** `modelStatus` gives the list of models as it is now. */
-  constructor(modelStatus: () => unknown) {
+  /** `modelStatus` gives the list of models as it is now, `activeProfile` the profile in force. */
+  constructor(modelStatus: () => unknown, activeProfile: () => string | null) {
     this.#modelStatus = modelStatus;
+    this.#activeProfile = activeProfile;
   }
 
   /** Sends the state of things, then every change until the client leaves. */
@@ -57,7 +59,7 @@ export class EventFeed {
       eventFrame('logData', { source: 'upstream', data: '' }),
       eventFrame('modelStatus', this.#modelStatus()),
       eventFrame('uiConfig', {}),
-      eventFrame('profileChanged', { active: null }),
+      eventFrame('profileChanged', { active: this.#activeProfile() }),
       eventFrame('inflight', { operation: 'snapshot', requests: [...this.#inflight.values()] }),
     ];
     this.#listeners.add(answer);
@@ -71,6 +73,11 @@ export class EventFeed {
 
   modelsChanged(): void {
     this.#send(eventFrame('modelStatus', this.#modelStatus()));
+  }
+
+  profileChanged(): void {
+    this.#send(eventFrame('profileChanged', { active: this.#activeProfile() }));
+    this.modelsChanged();
   }
 
   requestBegan(id: number, entry: object): void {

@@ -1,11 +1,18 @@
-import { demoModels, type DemoModel } from './catalogue.ts';
+import { demoModels, demoPeers, type DemoModel, type DemoPeer } from './catalogue.ts';
 import type { DemoFault } from './fault.ts';
+import { demoProfiles, type DemoProfile } from './profiles.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** How the demo model server behaves. */
 export interface DemoModelServerOptions {
   /** Default: `demoModels`. */
   readonly models?: readonly DemoModel[];
+  /** Default: `demoPeers`. */
+  readonly peers?: readonly DemoPeer[];
+  /** Default: `demoProfiles`; none is active at the start. */
+  readonly profiles?: readonly DemoProfile[];
+  /** Requests one model may have waiting and running; one more is refused with 429. Default 10, as llama-swap. */
+  readonly concurrencyLimit?: number;
   /** Milliseconds to load a model that is not resident; default 1000. */
   readonly coldLoadMs?: number;
   /** Tokens a second of text, above 0, Infinity for no pause; default 50. */
@@ -35,6 +42,9 @@ export type DemoSettings = Required<DemoModelServerOptions>;
 export function settingsOf(options: DemoModelServerOptions): DemoSettings {
   const settings: DemoSettings = {
     models: demoModels,
+    peers: demoPeers,
+    profiles: demoProfiles,
+    concurrencyLimit: 10,
     coldLoadMs: 1000,
     tokensPerSecond: 50,
     imageMs: 3000,
@@ -51,6 +61,9 @@ export function settingsOf(options: DemoModelServerOptions): DemoSettings {
   for (const [name, ms] of Object.entries({ coldLoadMs, imageMs, videoMs })) {
     if (!(ms >= 0)) throw new RangeError(`${name} must be 0 or more, not ${ms}`);
   }
+  const { concurrencyLimit } = settings;
+  if (!(concurrencyLimit >= 1))
+    throw new RangeError(`concurrencyLimit must be 1 or more, not ${concurrencyLimit}`);
   for (const [name, rate] of Object.entries({ tokensPerSecond, speed })) {
     if (!(rate > 0)) throw new RangeError(`${name} must be above 0, not ${rate}`);
   }

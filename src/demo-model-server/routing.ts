@@ -24,7 +24,7 @@ export type Route =
       readonly asked: string;
       /** Path at the model's own server. */
       readonly path: string;
-      /** False for a mere look (GET, HEAD) at a model that is ready: that takes no GPU. */
+      /** False for a peer's model, and for a mere look (GET, HEAD) at a model that is ready: they take no GPU. */
       readonly takesGpu: boolean;
       readonly endpoint: Endpoint;
     };
@@ -73,7 +73,8 @@ export class Router {
   #inference(exchange: Exchange, endpoint: Endpoint): Route {
     const { answer, headers } = exchange;
     if (exchange.method !== 'POST') return answerWith(() => methodNotAllowed(exchange, ['POST']));
-    const asked = findModelField({ ...exchange, contentType: headers['content-type'] ?? '' });
+    const named = findModelField({ ...exchange, contentType: headers['content-type'] ?? '' });
+    const asked = this.#parts.profiles.pinned(named);
     if (asked === '') {
       return answerWith(() => sendError(answer, headers, 404, 'no model id could be identified'));
     }
@@ -81,17 +82,20 @@ export class Router {
     if (model === undefined) {
       return answerWith(() => sendError(answer, headers, 404, 'no router for requested model'));
     }
-    return { needsModel: true, model, asked, path: exchange.path, takesGpu: true, endpoint };
+    const takesGpu = model.peerId === undefined;
+    return { needsModel: true, model, asked, path: exchange.path, takesGpu, endpoint };
   }
 
   #upstream(exchange: Exchange): Route {
     const { answer, headers } = exchange;
-    const target = this.#catalogue.findInPath(exchange.path.slice('/upstream'.length));
+    const path = this.#parts.profiles.pinnedPath(exchange.path.slice('/upstream'.length));
+    const target = path === undefined ? undefined : this.#catalogue.findInPath(path);
     if (target === undefined) {
       return answerWith(() => sendError(answer, headers, 404, 'model not found'));
     }
     if (target.rest === '') return answerWith(() => redirectToSlash(exchange, target));
-    const isReady = this.#residency.stateOf(target.model.id) === 'ready';
+    const isPeer = target.model.peerId !== undefined;
+    const isReady = isPeer || this.#residency.stateOf(target.model.id) === 'ready';
     if (ignorable.test(target.rest) && !isReady) {
       const message = `model ${target.model.id} is not loaded and this path may not load it`;
       return answerWith(() => sendError(answer, headers, 409, message));
@@ -102,7 +106,7 @@ export class Router {
       model: target.model,
       asked: target.asked,
       path: target.rest,
-      takesGpu: !(isLook && isReady),
+      takesGpu: !isPeer && !(isLook && isReady),
       endpoint: upstreamEndpoint,
     };
   }

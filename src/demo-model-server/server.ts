@@ -4,13 +4,15 @@ import type { AddressInfo } from 'node:net';
 import { createHash } from 'node:crypto';
 import { Answer, AnswerOverError } from './answer.ts';
 import { isAuthorized } from './auth.ts';
+import { Admission } from './admission.ts';
 import { Catalogue } from './catalogue.ts';
-import { modelStatus } from './control.ts';
-import { sendError } from './errors.ts';
+import { sendError, sendTooMany } from './errors.ts';
 import { EventFeed, inflightEntry } from './events.ts';
 import { splitTarget, type Exchange } from './exchange.ts';
 import { performFault, strikesBeforeLoad, type DemoFault } from './fault.ts';
 import type { WorkTimes } from './generation.ts';
+import { modelStatus } from './listings.ts';
+import { Profiles } from './profiles.ts';
 import { settingsOf, type DemoModelServerOptions, type DemoSettings } from './options.ts';
 import { RequestLog, type RequestInProgress, type RequestRecord } from './request-record.ts';
 import { Residency } from './residency.ts';
@@ -51,6 +53,7 @@ class HttpDemoModelServer implements DemoModelServer {
   readonly #times: WorkTimes;
   readonly #log: RequestLog;
   readonly #residency: Residency;
+  readonly #admission: Admission;
   readonly #events: EventFeed;
   readonly #router: Router;
   #server: Server | undefined;
@@ -65,13 +68,19 @@ class HttpDemoModelServer implements DemoModelServer {
       videoMs: settings.videoMs / speed,
       speed,
     };
-    const catalogue = new Catalogue(settings.models);
+    const catalogue = new Catalogue(settings.models, settings.peers);
+    this.#admission = new Admission(settings.concurrencyLimit);
     this.#log = new RequestLog(settings.keepRecords, settings.onRequestEnd);
     this.#residency = new Residency(settings.coldLoadMs / speed, () =>
       this.#events.modelsChanged(),
     );
-    this.#events = new EventFeed(() => modelStatus(catalogue, this.#residency));
-    this.#router = new Router({ catalogue, residency: this.#residency, events: this.#events });
+    const profiles = new Profiles(settings.profiles, () => this.#events.profileChanged());
+    this.#events = new EventFeed(
+      () => modelStatus(catalogue, this.#residency),
+      () => profiles.active,
+    );
+    const parts = { catalogue, residency: this.#residency, profiles, events: this.#events };
+    this.#router = new Router(parts);
   }
 
   get url(): string {
@@ -174,9 +183,16 @@ class HttpDemoModelServer implements DemoModelServer {
       if (fault === undefined || (await performFault(fault, answer))) await route.run();
       return;
     }
-    if (record.gpu && fault?.kind !== 'answer') this.#log.tookGpu(record);
     onOver.push(() => this.#events.requestEnded(record.id));
     this.#events.requestBegan(record.id, inflightEntry(record, remoteIp, new Date()));
+    const leave =
+      fault?.kind === 'answer' ? (): void => undefined : this.#admission.enter(route.model);
+    if (leave === undefined) {
+      await sendTooMany(answer);
+      return;
+    }
+    onOver.push(leave);
+    if (record.gpu && fault?.kind !== 'answer') this.#log.tookGpu(record);
     await this.#generate(exchange, record, route, fault, onOver);
   }
 
@@ -192,17 +208,21 @@ class HttpDemoModelServer implements DemoModelServer {
       await performFault(fault, answer);
       return;
     }
-    const lease = await this.#residency.acquire(route.model.id, answer.signal);
-    onOver.push(() => lease.release());
-    if (answer.signal.aborted) lease.release();
-    answer.signal.throwIfAborted();
-    lease.unloaded.addEventListener('abort', () => answer.modelDied(), { once: true });
+    if (route.model.peerId === undefined) await this.#load(route.model.id, answer, onOver);
     if (fault !== undefined && !(await performFault(fault, answer))) return;
     const { endpoint, ...target } = route;
     const seed = Buffer.from(record.bodySha256 ?? '', 'hex');
     const contentType = headers['content-type'] ?? '';
     const times = this.#times;
     await endpoint({ ...target, answer, body, seed, contentType, method, query, times });
+  }
+
+  async #load(modelId: string, answer: Answer, onOver: (() => void)[]): Promise<void> {
+    const lease = await this.#residency.acquire(modelId, answer.signal);
+    onOver.push(() => lease.release());
+    if (answer.signal.aborted) lease.release();
+    answer.signal.throwIfAborted();
+    lease.unloaded.addEventListener('abort', () => answer.modelDied(), { once: true });
   }
 }
 
