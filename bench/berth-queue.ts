@@ -65,6 +65,7 @@ export class BerthQueue implements MeasuredQueue {
       points,
       sealedHead: this.seal.close(id, Buffer.from(JSON.stringify(head))),
       body: BODY,
+      caps: { waiting: null, bytes: null },
     });
   }
 

@@ -4,7 +4,7 @@ import { composeConfig, type BerthConfig } from './berth-config.ts';
 import { ConfigurationError, type ConfigurationFault } from './configuration-error.ts';
 import { readDocument } from './read-document.ts';
 import { readEnvironment, textOf } from './read-environment.ts';
-import { isLoopbackHost } from './server-address.ts';
+import { opennessFaults } from './openness.ts';
 
 export type { BerthConfig } from './berth-config.ts';
 
@@ -21,27 +21,18 @@ const refusedChildExitCode = 2;
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): BerthConfig {
   const { environment, faults: environmentFaults } = readEnvironment(env);
-  const path = textOf(env, 'BERTH_CONFIG');
-  const { document, faults: documentFaults } = readDocument(
-    path === undefined ? null : resolve(path),
-  );
+  const { document, faults: documentFaults } = readDocument(configPath(env));
   const faults: ConfigurationFault[] = [...environmentFaults, ...documentFaults];
   if (environment === null || document === null) throw new ConfigurationError(faults);
-  if (
-    document.keys.length === 0 &&
-    !environment.BERTH_ALLOW_OPEN &&
-    !isLoopbackHost(environment.HOST)
-  ) {
-    throw new ConfigurationError([
-      {
-        path: 'HOST',
-        what:
-          `${environment.HOST} is reached from other machines and no keys are configured: ` +
-          'add keys, listen on 127.0.0.1, or set BERTH_ALLOW_OPEN=1',
-      },
-    ]);
-  }
+  const openness = opennessFaults(environment, document);
+  if (openness.length > 0) throw new ConfigurationError(openness);
   return composeConfig(environment, document);
+}
+
+/** The absolute path of the file that BERTH_CONFIG names; null when it names none. */
+export function configPath(env: NodeJS.ProcessEnv = process.env): string | null {
+  const path = textOf(env, 'BERTH_CONFIG');
+  return path === undefined ? null : resolve(path);
 }
 
 /**

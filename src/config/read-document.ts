@@ -19,10 +19,16 @@ export function readDocument(path: string | null): DocumentReading {
   if (path === null) return checkDocument({});
   let text;
   try {
-    text = readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    text = readFileSync(path, 'utf8');
   } catch (error) {
     return refuse(`${path} cannot be read: ${reasonOf(error)}`);
   }
+  return readDocumentText(path, text);
+}
+
+/** Lays the text of the configuration file over the defaults. `path` is for the messages. */
+export function readDocumentText(path: string, content: string): DocumentReading {
+  const text = content.replace(/^\uFEFF/, '');
   const fault = findJsonFault(text);
   if (fault !== null) {
     return refuse(

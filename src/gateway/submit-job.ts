@@ -1,7 +1,7 @@
 import { basePriority } from '../policy/priority.ts';
 import type { BasePriority, PriorityInput } from '../policy/priority.ts';
 import type { Rules } from '../policy/rules.ts';
-import type { JobFacts, JobQueue } from '../ports/job-queue.ts';
+import type { JobFacts, JobQueue, MemberCaps } from '../ports/job-queue.ts';
 import type { JobKind, Telemetry } from '../ports/telemetry.ts';
 import type { RequestHead } from './run-job.ts';
 
@@ -15,7 +15,10 @@ export interface Submission {
   model: string;
   isStream: boolean;
   member: string;
+  /** One that is not configured counts as free. */
   tier: string;
+  /** Caps of the member. */
+  caps: MemberCaps;
   mode: 'sync' | 'async';
   body: { bytes: number; sha256: string; inline: Buffer | null };
   priority: Omit<PriorityInput, 'modelFloor'>;
@@ -40,7 +43,7 @@ export async function submitJob(
     floor === undefined ? submission.priority : { ...submission.priority, modelFloor: floor };
   const ranked = basePriority(input, rules);
   for (const notice of ranked.notices) telemetry.priorityNoticed({ notice });
-  const tier = rules.tiers[submission.tier] ? submission.tier : 'free';
+  const tier = Object.hasOwn(rules.tiers, submission.tier) ? submission.tier : 'free';
   const facts: JobFacts = {
     version: 1,
     method: submission.head.method,
@@ -62,6 +65,7 @@ export async function submitJob(
     points: ranked.base + (rules.tiers[tier]?.bonus ?? 0),
     sealedHead: dependencies.seal(submission.id, Buffer.from(JSON.stringify(submission.head))),
     body: submission.body.inline,
+    caps: submission.caps,
   });
   telemetry.jobAdmitted({
     jobId: submission.id,

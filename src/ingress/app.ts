@@ -3,8 +3,11 @@ import { createServer } from 'node:http';
 import express from 'express';
 import type { ErrorRequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import { drain } from './drain.ts';
 import { asGatewayError, sendError } from './error-response.ts';
-import { isLoopback } from './loopback.ts';
+import type { Gatekeeper } from './gatekeeper.ts';
+import { identityOf } from './identity.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
 import type { Proxy } from './routes/proxy.ts';
@@ -28,8 +31,8 @@ export interface IngressDependencies {
   queues: readonly BoardQueue[];
   checks: () => Promise<ReadyCheck[]>;
   metrics: () => Promise<string>;
-  /** Serve others than loopback although no keys are configured (BERTH_ALLOW_OPEN). */
-  allowOpen: boolean;
+  gatekeeper: Gatekeeper;
+  telemetry: Telemetry;
   onError: (error: unknown) => void;
 }
 
@@ -45,13 +48,7 @@ export function createIngress(dependencies: IngressDependencies): Server {
         new GatewayError('bad_request', 'only HTTP/1.0 and HTTP/1.1 are spoken here'),
         ['Connection', 'close'],
       );
-    } else if (request.path === '/berth/healthz' || dependencies.allowOpen || isLoopback(request))
-      next();
-    else
-      sendError(
-        response,
-        new GatewayError('forbidden', 'without keys this gateway serves its own machine alone'),
-      );
+    } else if (isAdmitted(request, response, dependencies)) next();
   });
   app.get('/berth/healthz', (_request, response) => void response.type('text/plain').send('ok\n'));
   app.get('/berth/readyz', async (_request, response) => {
@@ -66,11 +63,11 @@ export function createIngress(dependencies: IngressDependencies): Server {
   app.use(
     BOARD_PATH,
     (request, response, next) => {
-      if (isLoopback(request)) next();
+      if (identityOf(request).isAdmin) next();
       else
         sendError(
           response,
-          new GatewayError('forbidden', 'the board serves its own machine alone'),
+          new GatewayError('forbidden', 'without keys the board serves its own machine alone'),
         );
     },
     ...boardRoutes(dependencies.queues),
@@ -102,4 +99,23 @@ export function createIngress(dependencies: IngressDependencies): Server {
   );
   server.timeout = 0;
   return server;
+}
+
+/** Whether the gatekeeper lets a request in; one that it does not has got its answer. */
+function isAdmitted(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { gatekeeper, telemetry }: IngressDependencies,
+): boolean {
+  try {
+    gatekeeper.admit(request);
+    return true;
+  } catch (error) {
+    const known = asGatewayError(error);
+    if (known.code === 'internal_error') throw error;
+    telemetry.jobRejected({ code: known.code as Parameters<Telemetry['jobRejected']>[0]['code'] });
+    sendError(response, known);
+    drain(request);
+    return false;
+  }
 }

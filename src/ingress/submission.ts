@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { requestHeaders } from '../gateway/headers.ts';
 import type { Submission } from '../gateway/submit-job.ts';
 import type { IntakeBody } from './body-intake.ts';
+import type { Identity } from './identity.ts';
 import type { RouteMatch } from './route-table.ts';
 
 /** A route whose requests become jobs. */
@@ -22,12 +23,13 @@ export interface SubmissionFacts {
   match: GpuRoute;
   model: string;
   body: IntakeBody;
+  identity: Identity;
 }
 
 /** The job that a request asks for, from its headers and what was found out about it. */
 export function submissionOf(
   request: IncomingMessage,
-  { id, match, model, body }: SubmissionFacts,
+  { id, match, model, body, identity }: SubmissionFacts,
   { droppedHeaders, addedHeaders }: HeaderRules,
 ): Submission {
   const all = (name: string): string[] => request.headersDistinct[name] ?? [];
@@ -42,14 +44,17 @@ export function submissionOf(
     kind: match.kind,
     model,
     isStream: body.isStream,
-    member: all('x-berth-member')[0] ?? 'shared',
-    tier: (all('x-berth-tier')[0] ?? 'free').toLowerCase(),
+    member: identity.member,
+    tier: identity.tier,
+    caps: identity.caps,
     mode: 'sync',
     body,
     priority: {
       llamaSwapPriority: all('x-llamaswap-priority'),
       xPriority: all('x-priority'),
       intent: all('x-berth-intent'),
+      keyDefault: identity.defaultPriority,
+      ceiling: identity.maxPriority,
     },
   };
 }

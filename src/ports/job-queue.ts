@@ -24,6 +24,14 @@ export interface JobFacts {
   bodySha256: string;
 }
 
+/** What one member may have waiting at one time; null: no bound of its own. */
+export interface MemberCaps {
+  /** Waiting jobs. */
+  readonly waiting: number | null;
+  /** Bytes of request bodies of waiting jobs. */
+  readonly bytes: number | null;
+}
+
 /** A job to be queued. */
 export interface NewJob {
   /** Lower-case UUIDv4, chosen before the submission so that a repeat of it is harmless. */
@@ -35,6 +43,8 @@ export interface NewJob {
   sealedHead: Buffer;
   /** The body when it is kept in Redis, else null. */
   body: Buffer | null;
+  /** Caps of the job's member. */
+  caps: MemberCaps;
 }
 
 /** What became of a job its client gave up. */
@@ -53,7 +63,10 @@ export interface JobEvent {
 
 /** The ingress's side of the queue. All methods throw GatewayError `redis_unavailable` within 2.5 s. */
 export interface JobQueue {
-  /** Durable when it resolves. `queue_full` when the pool's waiting cap is reached. */
+  /**
+   * Durable when it resolves. `queue_full` when the pool's waiting cap is reached, `member_queue_full` when one of the
+   * member's is.
+   */
   submit(job: NewJob): Promise<{ arrival: number }>;
   /** Gives up a job for its client: waiting, it is removed; running, the worker aborts it. */
   abandon(jobId: string, code: 'client_closed' | 'cancelled'): Promise<AbandonFate>;

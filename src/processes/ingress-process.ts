@@ -16,10 +16,14 @@ import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import type { BerthConfig } from '../config/load.ts';
 import { createIngress } from '../ingress/app.ts';
+import { Gatekeeper } from '../ingress/gatekeeper.ts';
+import { KeyRing } from '../ingress/key-ring.ts';
 import { PassThrough } from '../ingress/routes/pass-through.ts';
 import { Proxy } from '../ingress/routes/proxy.ts';
+import { UpstreamHeaders } from '../ingress/upstream-headers.ts';
 import { attemptRules } from '../policy/attempt.ts';
 import { AdmissionWatch } from './admission-watch.ts';
+import { watchKeys } from './key-watch.ts';
 import { StartRefused } from '../adapters/process/start-refused.ts';
 import type { RunningProcess } from './running-process.ts';
 import { publishMetrics } from './publish-metrics.ts';
@@ -37,8 +41,6 @@ export async function startIngressProcess(
       'the ingress needs MODEL_SERVER_URL and REDIS_URL; `npm start` sets both up',
     );
   }
-  if (config.keys.length > 0)
-    throw new StartRefused('this version cannot check keys yet: leave `keys` empty');
   const { log } = telemetry;
   const onRedisError = (err: Error): void => log.debug({ err }, 'redis.error');
   const redisUrl = config.redis.url;
@@ -51,6 +53,8 @@ export async function startIngressProcess(
     if (!isStopping) log.warn({}, 'redis.lost');
   });
   const keys = poolKeys(config.pool);
+  const keyRing = new KeyRing(config.keys);
+  const keyWatch = watchKeys(config, keyRing, log);
   const ingressId = randomUUID();
   const store = await FileBodyStore.open(config.dataDir);
   const seal = await loadSeal(config.dataDir, config.sealingSecret ?? undefined);
@@ -83,9 +87,8 @@ export async function startIngressProcess(
   });
 
   const modelServer = new HttpModelServer({ url });
-  const droppedHeaders = new Set(apiKey === null ? [] : ['authorization', 'x-api-key']);
-  const addedHeaders = apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`];
-  const catalogue = new HttpModelCatalogue(modelServer, addedHeaders);
+  const upstreamHeaders = new UpstreamHeaders(apiKey, () => !keyRing.isEmpty);
+  const catalogue = new HttpModelCatalogue(modelServer, upstreamHeaders.addedHeaders);
   const proxy = new Proxy({
     queue,
     rules: config.rules,
@@ -96,9 +99,8 @@ export async function startIngressProcess(
     store,
     catalogue,
     intake: { maxBytes: config.caps.bodyBytes, store, mayStore: () => admission.mayStore() },
-    passThrough: new PassThrough(modelServer, droppedHeaders, addedHeaders),
-    droppedHeaders,
-    addedHeaders,
+    passThrough: new PassThrough(modelServer, upstreamHeaders),
+    upstreamHeaders,
     refusal: () => admission.refusal(),
   });
   const server = createIngress({
@@ -115,7 +117,16 @@ export async function startIngressProcess(
         ...others,
       ]);
     },
-    allowOpen: config.http.isOpenAllowed,
+    telemetry,
+    gatekeeper: new Gatekeeper({
+      keys: keyRing,
+      identity: {
+        tiers: Object.keys(config.rules.tiers),
+        caps: config.caps,
+        onIgnored: (header) => telemetry.assertionIgnored({ header }),
+      },
+      allowOpen: config.http.isOpenAllowed,
+    }),
     onError: (err) => log.error({ err }, 'request.failed'),
   });
 
@@ -157,6 +168,7 @@ export async function startIngressProcess(
       admission.close();
       clearInterval(readiness);
       clearInterval(publishing);
+      keyWatch?.stop();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const live of [...proxy.live]) if (!live.hasStarted()) live.giveUp('shutting_down');
       server.closeIdleConnections();

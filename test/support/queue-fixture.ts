@@ -20,6 +20,7 @@ export function aNewJob(points = 0, facts: Partial<JobFacts> = {}): NewJob {
     points,
     sealedHead: Buffer.from('sealed'),
     body: Buffer.from('body'),
+    caps: { waiting: null, bytes: null },
     facts: {
       version: 1,
       method: 'POST',

@@ -5,21 +5,16 @@ import { ModelServerFault } from '../../ports/model-server.ts';
 import type { ModelServer, ModelServerRequest } from '../../ports/model-server.ts';
 import { sendError } from '../error-response.ts';
 import { HttpResponseSink } from '../response-sink.ts';
+import type { HeaderRules } from '../submission.ts';
 
 /** Requests that need no GPU: straight to the model server and back, as they are. */
 export class PassThrough {
   private readonly modelServer: ModelServer;
-  private readonly droppedHeaders: ReadonlySet<string>;
-  private readonly addedHeaders: readonly string[];
+  private readonly headerRules: HeaderRules;
 
-  constructor(
-    modelServer: ModelServer,
-    droppedHeaders: ReadonlySet<string>,
-    addedHeaders: readonly string[],
-  ) {
+  constructor(modelServer: ModelServer, headerRules: HeaderRules) {
     this.modelServer = modelServer;
-    this.droppedHeaders = droppedHeaders;
-    this.addedHeaders = addedHeaders;
+    this.headerRules = headerRules;
   }
 
   /** Passes a request on while its body still comes in. */
@@ -51,8 +46,8 @@ export class PassThrough {
           method: request.method ?? 'GET',
           target: request.url ?? '/',
           headers: [
-            ...requestHeaders(request.rawHeaders, this.droppedHeaders),
-            ...this.addedHeaders,
+            ...requestHeaders(request.rawHeaders, this.headerRules.droppedHeaders),
+            ...this.headerRules.addedHeaders,
           ],
           body,
         },

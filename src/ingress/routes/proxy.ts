@@ -10,7 +10,9 @@ import type { BasePriority } from '../../policy/priority.ts';
 import type { ModelCatalogue } from '../../ports/model-server.ts';
 import { queryModel, takeIn } from '../body-intake.ts';
 import type { IntakeBody, IntakeRules } from '../body-intake.ts';
+import { drain } from '../drain.ts';
 import { asGatewayError, sendError } from '../error-response.ts';
+import { identityOf } from '../identity.ts';
 import { HttpResponseSink } from '../response-sink.ts';
 import { matchRoute, upstreamCandidates } from '../route-table.ts';
 import { submissionOf } from '../submission.ts';
@@ -18,16 +20,14 @@ import type { GpuRoute, HeaderRules } from '../submission.ts';
 import type { PassThrough } from './pass-through.ts';
 
 /** What proxying needs. */
-export interface ProxyDependencies extends SubmitDependencies, RelayDependencies, HeaderRules {
+export interface ProxyDependencies extends SubmitDependencies, RelayDependencies {
+  upstreamHeaders: HeaderRules;
   catalogue: ModelCatalogue;
   intake: IntakeRules;
   passThrough: PassThrough;
   /** Why no new job may be taken right now, if so. */
   refusal: () => RejectCode | undefined;
 }
-
-/** How long the body of a refused request is read on, in ms. */
-const DRAIN_MS = 5000;
 
 /** A job whose client is connected, for an orderly stop. */
 export interface LiveRequest {
@@ -80,7 +80,8 @@ export class Proxy {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { catalogue, intake, passThrough, refusal } = this.dependencies;
+    const { catalogue, intake, passThrough, refusal, upstreamHeaders } = this.dependencies;
+    const identity = identityOf(request);
     // 2
     const body = await takeIn(request, id, intake);
     const model = await this.modelOf(match, path, request, body);
@@ -104,7 +105,7 @@ export class Proxy {
     const submittedAt = performance.now();
     try {
       ranked = await submitJob(
-        submissionOf(request, { id, match, model, body }, this.dependencies),
+        submissionOf(request, { id, match, model, body, identity }, upstreamHeaders),
         this.dependencies,
       );
     } catch (error) {
@@ -184,7 +185,7 @@ export class Proxy {
     await intake.store.removeJobs([id]).catch(() => undefined);
     telemetry.jobSettled({
       jobId: id,
-      memberId: String(request.headers['x-berth-member'] ?? 'shared'),
+      memberId: identityOf(request).member,
       band: ranked.band,
       model,
       kind: match.kind,
@@ -210,19 +211,8 @@ export class Proxy {
       code: known.code as Parameters<typeof telemetry.jobRejected>[0]['code'],
     });
     sendError(response, known);
-    if (!request.complete) drain(request);
+    drain(request);
   }
-}
-
-/**
- * Reads the rest of a refused body for a while: closing at once would reset the connection, and many clients would
- * never see the answer.
- */
-function drain(request: IncomingMessage): void {
-  const timer = setTimeout(() => request.destroy(), DRAIN_MS);
-  request.on('close', () => clearTimeout(timer));
-  request.on('end', () => clearTimeout(timer));
-  request.resume();
 }
 
 const REFUSALS: Partial<Record<RejectCode, string>> = {
