@@ -4,7 +4,7 @@ import { composeConfig, type BerthConfig } from './berth-config.ts';
 import { ConfigurationError, type ConfigurationFault } from './configuration-error.ts';
 import { readDocument } from './read-document.ts';
 import { readEnvironment, textOf } from './read-environment.ts';
-import { opennessFaults } from './openness.ts';
+import { isLoopbackHost } from './server-address.ts';
 
 export type { BerthConfig } from './berth-config.ts';
 
@@ -24,8 +24,20 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): BerthConfig {
   const { document, faults: documentFaults } = readDocument(configPath(env));
   const faults: ConfigurationFault[] = [...environmentFaults, ...documentFaults];
   if (environment === null || document === null) throw new ConfigurationError(faults);
-  const openness = opennessFaults(environment, document);
-  if (openness.length > 0) throw new ConfigurationError(openness);
+  if (
+    document.keys.length === 0 &&
+    !environment.BERTH_ALLOW_OPEN &&
+    !isLoopbackHost(environment.HOST)
+  ) {
+    throw new ConfigurationError([
+      {
+        path: 'HOST',
+        what:
+          `${environment.HOST} is reached from other machines and no keys are configured: ` +
+          'add keys, listen on 127.0.0.1, or set BERTH_ALLOW_OPEN=1',
+      },
+    ]);
+  }
   return composeConfig(environment, document);
 }
 

@@ -14,6 +14,7 @@ import { mergeRegistries } from '../adapters/telemetry/merge-registries.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
+import { configPath } from '../config/load.ts';
 import type { BerthConfig } from '../config/load.ts';
 import { createIngress } from '../ingress/app.ts';
 import { Gatekeeper } from '../ingress/gatekeeper.ts';
@@ -54,7 +55,11 @@ export async function startIngressProcess(
   });
   const keys = poolKeys(config.pool);
   const keyRing = new KeyRing(config.keys);
-  const keyWatch = watchKeys(config, keyRing, log);
+  const keyFile = configPath();
+  const unwatchKeys =
+    keyFile === null
+      ? undefined
+      : watchKeys({ path: keyFile, keys: config.keys, ring: keyRing, log });
   const ingressId = randomUUID();
   const store = await FileBodyStore.open(config.dataDir);
   const seal = await loadSeal(config.dataDir, config.sealingSecret ?? undefined);
@@ -168,7 +173,7 @@ export async function startIngressProcess(
       admission.close();
       clearInterval(readiness);
       clearInterval(publishing);
-      keyWatch?.stop();
+      unwatchKeys?.();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const live of [...proxy.live]) if (!live.hasStarted()) live.giveUp('shutting_down');
       server.closeIdleConnections();
