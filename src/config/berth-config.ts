@@ -52,6 +52,7 @@ export interface BerthConfig {
   readonly rules: Rules;
   readonly bypass: Section<'bypass'>;
   readonly leases: Section<'leases'>;
+  readonly durations: Section<'durations'>;
   readonly caps: Section<'caps'>;
   readonly idempotency: Section<'idempotency'>;
   readonly keepAlive: Section<'keepAlive'>;
@@ -72,7 +73,7 @@ export function composeConfig(
   document: ConfigurationDocument,
 ): BerthConfig {
   const { bands, tiers, affinity, aging, intents, xPriorityUnit, modelFloors } = document;
-  const { bypass, leases, caps, idempotency, keepAlive, retention, memory } = document;
+  const { bypass, leases, durations, caps, idempotency, keepAlive, retention, memory } = document;
   return deepFreeze({
     pool: environment.POOL,
     http: {
@@ -100,6 +101,7 @@ export function composeConfig(
     rules: { bands, tiers, affinity, aging, intents, xPriorityUnit, modelFloors },
     bypass,
     leases,
+    durations,
     caps,
     idempotency,
     keepAlive,

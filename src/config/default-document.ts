@@ -20,6 +20,15 @@ export const defaultDocument = {
     stalePassSeconds: 60,
     restarts: 1,
   },
+  durations: {
+    text: { p50Seconds: 10, p90Seconds: 40 },
+    image: { p50Seconds: 20, p90Seconds: 60 },
+    audio: { p50Seconds: 15, p90Seconds: 60 },
+    video: { p50Seconds: 240, p90Seconds: 480 },
+    other: { p50Seconds: 30, p90Seconds: 120 },
+    loadSeconds: { p50Seconds: 20, p90Seconds: 60 },
+    models: {},
+  },
   worker: { name: 'gpu-0', trusted: true, maintenanceAfterStaleAborts: null },
   caps: {
     waitingPerMember: 500,

@@ -35,6 +35,23 @@ const leasesSchema = z.strictObject({
   restarts: z.int().min(0).max(10).describe('Restarts of a job whose lease lapsed undelivered.'),
 });
 
+const durationSchema = z.strictObject({
+  p50Seconds: seconds.describe('Half take at most so long.'),
+  p90Seconds: seconds.describe('Nine in ten take at most so long.'),
+});
+
+const durationsSchema = z.strictObject({
+  text: durationSchema.describe('Text jobs.'),
+  image: durationSchema.describe('Image jobs.'),
+  audio: durationSchema.describe('Audio jobs.'),
+  video: durationSchema.describe('Video jobs.'),
+  other: durationSchema.describe('Jobs of any other kind.'),
+  loadSeconds: durationSchema.describe('Loading a model; comes on top of a job that needs it.'),
+  models: z
+    .record(z.string().min(1).max(256), durationSchema)
+    .describe('Jobs of single models, by their own id, not an alias.'),
+});
+
 /** The whole configuration file after it was merged over the defaults. */
 export const documentSchema = z.strictObject({
   $schema: z
@@ -49,6 +66,9 @@ export const documentSchema = z.strictObject({
     })
     .describe('What skips the queue.'),
   leases: leasesSchema.describe('How long a job may hold the GPU without progress.'),
+  durations: durationsSchema.describe(
+    'How long jobs are assumed to take until enough of them were measured.',
+  ),
   worker: z
     .strictObject({
       name: z

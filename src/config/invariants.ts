@@ -5,7 +5,12 @@ import { keyRule } from './key-schema.ts';
 
 /** What must hold between settings that are each within their range; empty when all does. */
 export function documentFaults(document: ConfigurationDocument): ConfigurationFault[] {
-  return [...ruleFaults(document), ...leaseFaults(document), ...keyFaults(document)];
+  return [
+    ...ruleFaults(document),
+    ...leaseFaults(document),
+    ...durationFaults(document),
+    ...keyFaults(document),
+  ];
 }
 
 /** The policy's own invariants. The sections must have the right types; their ranges are checked here too. */
@@ -39,6 +44,17 @@ function leaseFaults({ leases }: ConfigurationDocument): ConfigurationFault[] {
     .map(([name, lower, other, upper]) => ({
       path: `leases.${name}`,
       what: `${lower} is above leases.${other}, which is ${upper}`,
+    }));
+}
+
+function durationFaults({ durations }: ConfigurationDocument): ConfigurationFault[] {
+  const { models, ...kinds } = durations;
+  const named = Object.entries(models).map(([id, guess]) => [`models.${id}`, guess] as const);
+  return [...Object.entries(kinds), ...named]
+    .filter(([, { p50Seconds, p90Seconds }]) => p50Seconds > p90Seconds)
+    .map(([name, { p50Seconds, p90Seconds }]) => ({
+      path: `durations.${name}.p50Seconds`,
+      what: `${p50Seconds} is above durations.${name}.p90Seconds, which is ${p90Seconds}`,
     }));
 }
 

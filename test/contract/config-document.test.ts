@@ -32,6 +32,25 @@ describe('the configuration file', () => {
     expect(config.leases.text).toEqual(defaultDocument.leases.text);
   });
 
+  test('sets what is assumed of durations, also for single models, and not the policy', () => {
+    const guess = { p50Seconds: 300, p90Seconds: 900 };
+    const config = load({ durations: { video: guess, models: { 'org/film:q4': guess } } });
+    expect(config.durations).toEqual({
+      ...defaultDocument.durations,
+      video: guess,
+      models: { 'org/film:q4': guess },
+    });
+    expect(policyHash(config)).toBe(policyHash(loadConfig({})));
+    expect(
+      faults({
+        durations: { text: { p50Seconds: 50 }, models: { m: { ...guess, p90Seconds: 1 } } },
+      }),
+    ).toEqual([
+      'durations.text.p50Seconds: 50 is above durations.text.p90Seconds, which is 40',
+      'durations.models.m.p50Seconds: 300 is above durations.models.m.p90Seconds, which is 1',
+    ]);
+  });
+
   test('removes an entry with null', () => {
     const config = load({
       intents: { 'standing-query': null },

@@ -25,6 +25,10 @@ const agreedDefaults = `{
     "image": { "defaultSeconds": 1800, "capSeconds": 3600 }, "audio": { "defaultSeconds": 1800, "capSeconds": 3600 },
     "video": { "defaultSeconds": 1800, "capSeconds": 3600 },
     "unmeasuredTokensPerSecond": 10, "stalePassSeconds": 60, "restarts": 1 },
+  "durations": {
+    "text": { "p50Seconds": 10, "p90Seconds": 40 }, "image": { "p50Seconds": 20, "p90Seconds": 60 },
+    "audio": { "p50Seconds": 15, "p90Seconds": 60 }, "video": { "p50Seconds": 240, "p90Seconds": 480 },
+    "other": { "p50Seconds": 30, "p90Seconds": 120 }, "loadSeconds": { "p50Seconds": 20, "p90Seconds": 60 }, "models": {} },
   "worker": { "name": "gpu-0", "trusted": true, "maintenanceAfterStaleAborts": null },
   "caps": { "waitingPerMember": 500, "bytesPerMember": 4294967296, "waiting": 20000, "bodyBytes": 268435456 },
   "idempotency": { "graceSeconds": 60 },
