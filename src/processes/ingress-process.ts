@@ -19,6 +19,7 @@ import type { BerthConfig } from '../config/load.ts';
 import { createIngress } from '../ingress/app.ts';
 import { Gatekeeper } from '../ingress/gatekeeper.ts';
 import { KeyRing } from '../ingress/key-ring.ts';
+import { Bypass } from '../ingress/routes/bypass.ts';
 import { PassThrough } from '../ingress/routes/pass-through.ts';
 import { Proxy } from '../ingress/routes/proxy.ts';
 import { UpstreamHeaders } from '../ingress/upstream-headers.ts';
@@ -94,6 +95,7 @@ export async function startIngressProcess(
   const modelServer = new HttpModelServer({ url });
   const upstreamHeaders = new UpstreamHeaders(apiKey, () => !keyRing.isEmpty);
   const catalogue = new HttpModelCatalogue(modelServer, upstreamHeaders.addedHeaders);
+  const bypass = new Bypass({ catalogue, ...config.bypass });
   const proxy = new Proxy({
     queue,
     rules: config.rules,
@@ -105,6 +107,7 @@ export async function startIngressProcess(
     catalogue,
     intake: { maxBytes: config.caps.bodyBytes, store, mayStore: () => admission.mayStore() },
     passThrough: new PassThrough(modelServer, upstreamHeaders),
+    bypass,
     upstreamHeaders,
     refusal: () => admission.refusal(),
   });
@@ -175,6 +178,7 @@ export async function startIngressProcess(
       clearInterval(publishing);
       unwatchKeys?.();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      bypass.close();
       for (const live of [...proxy.live]) if (!live.hasStarted()) live.giveUp('shutting_down');
       server.closeIdleConnections();
       let timer: NodeJS.Timeout | undefined;

@@ -17,6 +17,7 @@ import { HttpResponseSink } from '../response-sink.ts';
 import { matchRoute, upstreamCandidates } from '../route-table.ts';
 import { submissionOf } from '../submission.ts';
 import type { GpuRoute, HeaderRules } from '../submission.ts';
+import type { Bypass } from './bypass.ts';
 import type { PassThrough } from './pass-through.ts';
 
 /** What proxying needs. */
@@ -25,6 +26,7 @@ export interface ProxyDependencies extends SubmitDependencies, RelayDependencies
   catalogue: ModelCatalogue;
   intake: IntakeRules;
   passThrough: PassThrough;
+  bypass: Bypass;
   /** Why no new job may be taken right now, if so. */
   refusal: () => RejectCode | undefined;
 }
@@ -42,7 +44,7 @@ export interface LiveRequest {
  *
  * 1. A route that needs no GPU passes straight through.
  * 2. The body is taken in. A model that cannot be found, or that the model server does not know, is the model server's
- *    to refuse: straight through.
+ *    to refuse: straight through. One that needs no GPU takes its turn among its like.
  * 3. Admission: no new jobs while memory, disk or the gateway itself says so.
  * 4. The job is queued, durably.
  * 5. Its answer is relayed; a client that leaves takes its job along.
@@ -80,13 +82,15 @@ export class Proxy {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { catalogue, intake, passThrough, refusal, upstreamHeaders } = this.dependencies;
+    const { catalogue, intake, passThrough, bypass, refusal, upstreamHeaders } = this.dependencies;
     const identity = identityOf(request);
     // 2
     const body = await takeIn(request, id, intake);
     const model = await this.modelOf(match, path, request, body);
-    if (model === undefined || (await catalogue.lookUp(model)) === 'unknown') {
-      await passThrough.send(request, response, this.passedBody(id, body));
+    const isRefused = model === undefined || (await catalogue.lookUp(model)) === 'unknown';
+    if (isRefused || bypass.covers(model)) {
+      const pass = () => passThrough.send(request, response, this.passedBody(id, body));
+      await (isRefused ? pass() : bypass.inTurn(response, pass));
       await intake.store.removeJobs(body.inline === null ? [id] : []);
       return;
     }
