@@ -11,10 +11,17 @@ export interface DemoModel {
   readonly aliases: readonly string[];
   /** Left out of `/v1/models`, served all the same. */
   readonly unlisted?: boolean;
+  /** Loaded from the start beside whichever model is resident, without the GPU; as in a persistent group. */
+  readonly isApart?: boolean;
   /** The peer that runs it, for a model on another machine: no GPU, no load. Its id is then `peer/model`. */
   readonly peerId?: string;
   /** Tokens; only chat models have one. */
   readonly contextLength?: number;
+}
+
+/** Whether its requests need the GPU. */
+export function needsGpu(model: DemoModel): boolean {
+  return model.peerId === undefined && model.isApart !== true;
 }
 
 /** The models served when none are named in the options. */

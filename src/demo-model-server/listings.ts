@@ -1,6 +1,11 @@
 import type { Catalogue, DemoModel } from './catalogue.ts';
 import type { Profiles } from './profiles.ts';
-import type { Residency } from './residency.ts';
+import type { ModelState, Residency } from './residency.ts';
+
+/** A model that is loaded apart is always ready. */
+function stateOf(model: DemoModel, residency: Residency): ModelState {
+  return model.isApart === true ? 'ready' : residency.stateOf(model.id);
+}
 
 /** A fixed time, so that two listings are equal byte for byte. */
 const listedAt = 1_700_000_000;
@@ -29,7 +34,7 @@ export function modelStatus(catalogue: Catalogue, residency: Residency): object[
     id: model.id,
     name: model.name,
     description: '',
-    state: residency.stateOf(model.id),
+    state: stateOf(model, residency),
     unlisted: model.unlisted === true,
     peerID: '',
     aliases: model.aliases.length > 0 ? model.aliases : undefined,
@@ -73,7 +78,7 @@ export function listModels(parts: {
       capabilities: capabilitiesOf(model),
       context_length: model.contextLength,
       meta: { llamaswap: facts, n_ctx: model.contextLength },
-      status: { value: residency.stateOf(model.id) === 'stopped' ? 'unloaded' : 'loaded' },
+      status: { value: stateOf(model, residency) === 'stopped' ? 'unloaded' : 'loaded' },
     });
     const aliases = model.aliases.length > 0 ? { aliases: model.aliases } : {};
     return [
@@ -88,10 +93,10 @@ export function listModels(parts: {
 /** The answer of `/running`: every model that is not stopped. */
 export function listRunning({ models }: Catalogue, residency: Residency): object {
   const running = models
-    .filter((model) => residency.stateOf(model.id) !== 'stopped')
+    .filter((model) => stateOf(model, residency) !== 'stopped')
     .map((model) => ({
       model: model.id,
-      state: residency.stateOf(model.id),
+      state: stateOf(model, residency),
       cmd: `demo-model --id ${model.id}`,
       proxy: 'http://localhost:5800',
       ttl: 0,

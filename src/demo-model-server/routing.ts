@@ -1,3 +1,4 @@
+import { needsGpu } from './catalogue.ts';
 import type { Catalogue, DemoModel, UpstreamTarget } from './catalogue.ts';
 import {
   controlRoutes,
@@ -24,7 +25,7 @@ export type Route =
       readonly asked: string;
       /** Path at the model's own server. */
       readonly path: string;
-      /** False for a peer's model, and for a mere look (GET, HEAD) at a model that is ready: they take no GPU. */
+      /** False for a model that needs none, and for a mere look (GET, HEAD) at one that is ready. */
       readonly takesGpu: boolean;
       readonly endpoint: Endpoint;
     };
@@ -82,7 +83,7 @@ export class Router {
     if (model === undefined) {
       return answerWith(() => sendError(answer, headers, 404, 'no router for requested model'));
     }
-    const takesGpu = model.peerId === undefined;
+    const takesGpu = needsGpu(model);
     return { needsModel: true, model, asked, path: exchange.path, takesGpu, endpoint };
   }
 
@@ -94,8 +95,8 @@ export class Router {
       return answerWith(() => sendError(answer, headers, 404, 'model not found'));
     }
     if (target.rest === '') return answerWith(() => redirectToSlash(exchange, target));
-    const isPeer = target.model.peerId !== undefined;
-    const isReady = isPeer || this.#residency.stateOf(target.model.id) === 'ready';
+    const isApart = !needsGpu(target.model);
+    const isReady = isApart || this.#residency.stateOf(target.model.id) === 'ready';
     if (ignorable.test(target.rest) && !isReady) {
       const message = `model ${target.model.id} is not loaded and this path may not load it`;
       return answerWith(() => sendError(answer, headers, 409, message));
@@ -106,7 +107,7 @@ export class Router {
       model: target.model,
       asked: target.asked,
       path: target.rest,
-      takesGpu: !isPeer && !(isLook && isReady),
+      takesGpu: !isApart && !(isLook && isReady),
       endpoint: upstreamEndpoint,
     };
   }

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { Answer, AnswerOverError } from './answer.ts';
 import { isAuthorized } from './auth.ts';
 import { Admission } from './admission.ts';
-import { Catalogue } from './catalogue.ts';
+import { Catalogue, needsGpu } from './catalogue.ts';
 import { sendError, sendTooMany } from './errors.ts';
 import { EventFeed, inflightEntry } from './events.ts';
 import { splitTarget, type Exchange } from './exchange.ts';
@@ -208,7 +208,7 @@ class HttpDemoModelServer implements DemoModelServer {
       await performFault(fault, answer);
       return;
     }
-    if (route.model.peerId === undefined) await this.#load(route.model.id, answer, onOver);
+    if (needsGpu(route.model)) await this.#load(route.model.id, answer, onOver);
     if (fault !== undefined && !(await performFault(fault, answer))) return;
     const { endpoint, ...target } = route;
     const seed = Buffer.from(record.bodySha256 ?? '', 'hex');

@@ -19,7 +19,8 @@ export interface ModelSwap {
 
 /**
  * Which model the next job would find in GPU memory. The model server may hold several (llama-swap's groups and
- * matrix); the policy asks for one, so `current` is the last used of them. Models of peers never count.
+ * matrix); the policy asks for one, so `current` is the last used of them. Models that need no GPU here (of peers, or
+ * configured to bypass it) never count.
  */
 export interface ResidentModel {
   /** Canonical id of the model a job would find, else null: none is loaded, or nobody knows (`residents` tells which). */

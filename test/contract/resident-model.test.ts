@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { HttpModelCatalogue } from '../../src/adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../../src/adapters/upstream/http-model-server.ts';
 import { ResidentModelWatch } from '../../src/adapters/upstream/resident-model-watch.ts';
+import { demoModels } from '../../src/demo-model-server/catalogue.ts';
 import type { ModelSwap } from '../../src/ports/resident-model.ts';
 import { ScriptedModelServer, startDemoModelServer } from '../support/demo-model-server.ts';
 import { eventually } from '../support/eventually.ts';
@@ -28,7 +29,9 @@ afterEach(async () => {
   await demo.close();
 });
 
-async function start(options: { pollMs?: number; silenceMs?: number } = {}): Promise<void> {
+async function start(
+  options: { pollMs?: number; silenceMs?: number; ignored?: string[] } = {},
+): Promise<void> {
   swaps = [];
   told = [];
   watch = new ResidentModelWatch({
@@ -99,6 +102,25 @@ test('any name of the model is resident with it, and a peer never is', async () 
   );
   await chat('remote-chat');
   expect(watch.current()).toBe('demo-chat-small');
+});
+
+test('a model that needs no GPU is loaded all the time and never counts', async () => {
+  await demo.close();
+  demo = await startDemoModelServer({
+    models: demoModels.map((model) => ({ ...model, isApart: model.id === 'demo-chat-small' })),
+  });
+  await server.close();
+  server = new HttpModelServer({ url: demo.url });
+  catalogue = new HttpModelCatalogue(server, []);
+  await catalogue.lookUp('demo-chat');
+  await start({ ignored: ['demo-chat'] });
+  watch.noteDispatched('demo-chat-small');
+  expect(watch.residents()).toEqual({ isKnown: true, models: [] });
+  await chat('demo-chat-large');
+  await eventually(() => watch.current() === 'demo-chat-large', { what: 'the load' });
+  await watch.close();
+  await start();
+  expect(watch.residents().models).toHaveLength(2);
 });
 
 test('without events the readings of /running tell, an unload too', async () => {

@@ -13,6 +13,8 @@ export interface ResidentModelWatchOptions {
   /** Credentials the model server wants, flat. */
   headers: readonly string[];
   catalogue: Pick<ModelCatalogue, 'resolve' | 'isPeer'>;
+  /** Models that need no GPU (`bypass.models`), by any of their names: they never count as resident. */
+  ignored?: readonly string[];
   /** Called when the model server becomes readable or stops being so, the first reading included. */
   onReadable?: (isReadable: boolean) => void;
   /** Milliseconds between two readings of `/running`; default 3000. */
@@ -86,8 +88,9 @@ export class ResidentModelWatch implements ResidentModel {
 
   noteDispatched(modelId: string): void {
     const { catalogue } = this.options;
-    if (catalogue.isPeer(modelId)) return;
-    this.changing(() => this.book.dispatched(catalogue.resolve(modelId), performance.now()));
+    const model = catalogue.resolve(modelId);
+    if (catalogue.isPeer(modelId) || this.ignored().has(model)) return;
+    this.changing(() => this.book.dispatched(model, performance.now()));
     if (this.book.isSettling && !this.isStreaming) this.pollPause.wake();
   }
 
@@ -178,9 +181,16 @@ export class ResidentModelWatch implements ResidentModel {
 
   private read(processes: readonly ModelProcess[]): void {
     let swaps: ModelSwap[] = [];
-    this.changing(() => (swaps = this.book.read(processes, performance.now())));
+    const ignored = this.ignored();
+    const counted = processes.filter(({ model }) => !ignored.has(model));
+    this.changing(() => (swaps = this.book.read(counted, performance.now())));
     this.readable(true);
     for (const swap of swaps) for (const listener of this.swapListeners) listener(swap);
+  }
+
+  private ignored(): Set<string> {
+    const { ignored = [], catalogue } = this.options;
+    return new Set(ignored.map((id) => catalogue.resolve(id)));
   }
 
   private lost(): void {
