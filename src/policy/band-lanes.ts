@@ -117,6 +117,32 @@ export class BandLanes implements BandView {
     this.#leftMs.clear();
   }
 
+  /**
+   * Remembers what the end of a run may change; calling the result puts it back.
+   *
+   * @param member whose run it is
+   * @param passedOver members whose lanes are charged for it
+   */
+  remember(member: MemberId, passedOver: readonly MemberId[]): () => void {
+    const { books } = this;
+    const lanes = [member, ...passedOver].flatMap((each) => {
+      const lane = this.lanes.get(each);
+      return lane === undefined ? [] : [{ lane, books: lane.books }];
+    });
+    // Only a band left with nothing to do forgets more than the one member's.
+    const mayRest = this.lanes.size === 0;
+    const finishTags = copyOf(this.finishTagMs, mayRest, member);
+    const left = copyOf(this.#leftMs, mayRest, member);
+    const prompt = mayRest ? [...this.prompt] : [];
+    return () => {
+      this.books = books;
+      for (const { lane, books: laneBooks } of lanes) lane.books = laneBooks;
+      putBack(this.finishTagMs, finishTags, member);
+      putBack(this.#leftMs, left, member);
+      for (const each of prompt) this.prompt.add(each);
+    };
+  }
+
   heads(weighing: Weighing): readonly Head[] {
     if (weighing.without === null) return this.#heads.read(weighing);
     return [...this.lanes.values()].flatMap((lane) => lane.head(weighing) ?? []);
@@ -137,6 +163,17 @@ export class BandLanes implements BandView {
       this.prompt.add(job.member);
     else this.prompt.delete(job.member);
   }
+}
+
+function copyOf<K, V>(map: ReadonlyMap<K, V>, whole: boolean, key: K): readonly [K, V][] {
+  if (whole) return [...map];
+  const value = map.get(key);
+  return value === undefined ? [] : [[key, value]];
+}
+
+function putBack<K, V>(map: Map<K, V>, kept: readonly [K, V][], key: K): void {
+  map.delete(key);
+  for (const [each, value] of kept) map.set(each, value);
 }
 
 function entries<T>(record: Readonly<Record<string, T>>): [MemberId, T][] {

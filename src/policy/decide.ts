@@ -19,13 +19,22 @@ export type Decision =
  */
 export function decide(ledger: Ledger, residentModel: string | null, nowMs: number): Decision {
   ledger.wake(nowMs);
+  return decideAsItStands(ledger, residentModel, nowMs);
+}
+
+/** The same for books that are only read: a job in backoff waits until the ledger is told that it woke. */
+export function decideAsItStands(
+  ledger: Ledger,
+  residentModel: string | null,
+  nowMs: number,
+): Decision {
   const weighing = weigh(ledger.rules, residentModel);
   const pick = pickNext(ledger.bands.values(), weighing);
   if (pick === undefined) {
     const { nextWakeMs } = ledger;
     return { kind: 'idle', untilMs: Number.isFinite(nextWakeMs) ? nextWakeMs : null };
   }
-  const untilMs = heldUntil(ledger, pick, weighing);
+  const untilMs = heldUntil(ledger, pick, weighing, nowMs);
   return untilMs === undefined ? { kind: 'run', pick } : { kind: 'hold', untilMs, pick };
 }
 
@@ -66,11 +75,16 @@ export function bestLosers(
   return losers;
 }
 
-function heldUntil(ledger: Ledger, pick: Pick, weighing: Weighing): number | undefined {
-  const { expected, nowMs } = ledger;
+function heldUntil(
+  ledger: Ledger,
+  pick: Pick,
+  weighing: Weighing,
+  nowMs: number,
+): number | undefined {
+  const { expected } = ledger;
   if (expected?.job.band !== pick.band) return undefined;
   const heads = [...ledger.bands.values()]
     .filter((band) => band.band === pick.band)
     .flatMap((band) => band.heads(weighing));
-  return holdUntil(expected, heads, nowMs, weighing);
+  return holdUntil(expected, heads, Math.max(nowMs, ledger.nowMs), weighing);
 }

@@ -151,6 +151,25 @@ export class Ledger {
     }
   }
 
+  /** A job in backoff may run at once, whatever it was to wait for; any other is left as it is. */
+  wakeJob(id: JobId, nowMs: number): void {
+    this.#tell(nowMs);
+    const job = this.#jobs.get(id);
+    if (job === undefined || !this.#inBackoff.delete(job)) return;
+    this.#admit({ ...job, eligibleAtMs: 0 });
+  }
+
+  /** Whether a waiting job is in backoff. */
+  isInBackoff(id: JobId): boolean {
+    const job = this.#jobs.get(id);
+    return job !== undefined && this.#inBackoff.has(job);
+  }
+
+  /** How many of the waiting jobs are in backoff. */
+  get inBackoff(): number {
+    return this.#inBackoff.size;
+  }
+
   /**
    * A pick gets the GPU.
    *
@@ -195,6 +214,29 @@ export class Ledger {
     }
     this.#restIfIdle(job);
     return settled.costMs;
+  }
+
+  /**
+   * What `ask` finds as if the run were over; the ledger stays as it is.
+   *
+   * @param nowMs when the run would end
+   * @param usedMs as for `end`
+   */
+  asIfEnded<T>(nowMs: number, usedMs: number, ask: () => T): T {
+    const run = this.#run;
+    if (run === null) return ask();
+    const beforeMs = this.#nowMs;
+    const expected = this.#expected;
+    const restore = this.#band(run.job).remember(run.job.member, run.passedOver);
+    this.end(nowMs, usedMs);
+    try {
+      return ask();
+    } finally {
+      restore();
+      this.#run = run;
+      this.#expected = expected;
+      this.#nowMs = beforeMs;
+    }
   }
 
   /**

@@ -13,6 +13,7 @@ import { checkLayout } from '../adapters/redis/redis-health.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import { loadSeal } from '../adapters/storage/seal.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
+import { ResidentModelWatch } from '../adapters/upstream/resident-model-watch.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import type { BerthConfig } from '../config/load.ts';
 import type { ErrorCode, FailureCode } from '../errors.ts';
@@ -48,6 +49,9 @@ export async function startGpuProcess(
   const redis = connectRedis(config.redis.url, 'patient', (err) =>
     log.debug({ err }, 'redis.error'),
   );
+  const blocking = connectRedis(config.redis.url, 'blocking', (err) =>
+    log.debug({ err }, 'redis.error'),
+  );
   const keys = poolKeys(config.pool);
   const clock = new RedisClock();
   await checkLayout(redis);
@@ -76,12 +80,16 @@ export async function startGpuProcess(
   const seal = await loadSeal(config.dataDir, config.sealingSecret ?? undefined);
 
   const { apiKey } = config.modelServer;
-  const catalogue = new HttpModelCatalogue(
-    modelServer,
-    apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`],
-  );
+  const headers = apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`];
+  const catalogue = new HttpModelCatalogue(modelServer, headers);
+  const resident = new ResidentModelWatch({ server: modelServer, headers, catalogue });
+  await resident.start();
   const worker = new BullGpuWorker({
     redis,
+    blocking,
+    rules: config.rules,
+    residentModel: () => resident.current(),
+    onRebuilt: (waiting) => telemetry.ledgerRebuilt({ waiting }),
     keys,
     clock,
     owner,
@@ -99,6 +107,7 @@ export async function startGpuProcess(
       failedMs: config.retention.failedSeconds * 1000,
     },
     onDispatch: (job, idleMs) => {
+      resident.noteDispatched(job.facts.model);
       if (idleMs !== undefined) telemetry.gpuIdled({ idleMs });
       void listModel(catalogue, job.facts.model, telemetry);
       telemetry.jobDispatched({
@@ -140,6 +149,7 @@ export async function startGpuProcess(
       clearInterval(publishing);
       side?.close();
       if (redis.status === 'ready') await owner.release().catch(() => undefined);
+      await resident.close();
       redis.disconnect();
       await modelServer.close();
       await lock.release();

@@ -19,7 +19,7 @@ afterEach(async () => fixture.close());
 
 test.each([
   ['finish (with its fetch)', /"fetchNext":/, 3],
-  ['idle fetch', /"expectedNow":\d+\}/, 2],
+  ['idle fetch', /"force":(?:true|false)\}/, 2],
 ])(
   'with replies of %s lost on the wire every job runs once, in order',
   async (_what, pattern, every) => {

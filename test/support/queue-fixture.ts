@@ -10,6 +10,7 @@ import { GpuOwner } from '../../src/adapters/redis/gpu-owner.ts';
 import { poolKeys } from '../../src/adapters/redis/keys.ts';
 import { RedisClock } from '../../src/adapters/redis/redis-clock.ts';
 import { FileBodyStore } from '../../src/adapters/storage/file-body-store.ts';
+import { defaultRules } from '../../src/policy/rules.ts';
 import type { ClaimedJob, JobFacts, NewJob, RunJob } from '../../src/ports/job-queue.ts';
 
 /** A job with unremarkable facts. `points` also sets base and band. */
@@ -71,8 +72,12 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
     maxAttempts: 5,
   });
 
+  const rules = defaultRules;
+  const around: { residentModel: string | null } = { residentModel: null };
+
   const startWorker = async (run: RunJob, redisUrl = url): Promise<TestWorker> => {
     const redis = connectRedis(redisUrl, 'patient', () => undefined);
+    const blocking = connectRedis(url, 'blocking', () => undefined);
     const clock = new RedisClock();
     const owner = await GpuOwner.acquire({
       redis,
@@ -93,6 +98,9 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
       owner,
       worker: new BullGpuWorker({
         redis,
+        blocking,
+        rules,
+        residentModel: () => around.residentModel,
         keys,
         clock,
         owner,
@@ -125,6 +133,8 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
 
   return {
     keys,
+    /** What the workers are told of the model server. */
+    around,
     ingressId,
     queue,
     store,

@@ -1,12 +1,18 @@
 import { UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import type { Job } from 'bullmq';
 import type { Redis } from 'ioredis';
+import type { Ledger } from '../../policy/ledger.ts';
+import type { LedgerEvent } from '../../policy/ledger-event.ts';
+import type { Rules } from '../../policy/rules.ts';
 import type { BodyStore } from '../../ports/body-store.ts';
 import { RunAborted } from '../../ports/job-queue.ts';
 import type { ClaimedJob, JobFacts, RunJob, RunResult } from '../../ports/job-queue.ts';
 import { FencedError } from '../../ports/response-log.ts';
 import { composedBackend } from './composed-backend.ts';
 import type { GpuOwner } from './gpu-owner.ts';
+import { GpuPicker } from './gpu-picker.ts';
+import { reconcile } from './journal-reconciler.ts';
+import { LedgerMirror } from './ledger-mirror.ts';
 import { GPU_QUEUE } from './keys.ts';
 import type { PoolKeys } from './keys.ts';
 import type { RedisClock } from './redis-clock.ts';
@@ -26,6 +32,12 @@ export interface RunReport {
 export interface BullGpuWorkerOptions {
   /** A `patient` connection. */
   redis: Redis;
+  /** A `blocking` connection of the worker's own; it is closed by `stop`. */
+  blocking: Redis;
+  /** By what the next job is picked. */
+  rules: Rules;
+  /** The model in GPU memory; null when it is not known. */
+  residentModel: () => string | null;
   keys: PoolKeys;
   clock: RedisClock;
   owner: GpuOwner;
@@ -36,6 +48,10 @@ export interface BullGpuWorkerOptions {
   onDispatch: (job: ClaimedJob, idleGapMs: number | undefined) => void;
   /** Called when a run's end is stored: only then may its request be given up. */
   onReport: (report: RunReport) => void;
+  /** Called before each change of what waits or runs, with the ledger as it was. Must not change it. */
+  onEvent?: (event: LedgerEvent, ledger: Ledger) => void;
+  /** The ledger was lost and started over from the waiting jobs. */
+  onRebuilt?: (waiting: number) => void;
   /** Somebody else owns the GPU. */
   onFenced: () => void;
   onError: (error: Error) => void;
@@ -44,6 +60,8 @@ export interface BullGpuWorkerOptions {
 /** How often a running job's cancel flag and its client's ingress are looked at, in ms. */
 const WATCH_MS = 250;
 const LOCK_MS = 60_000;
+/** How often the books are kept in Redis, in ms. */
+const SAVE_MS = 5000;
 
 /**
  * A normal BullMQ worker, one job at a time, whose fetch, finish and retry are Berth's scripts.
@@ -53,6 +71,9 @@ export class BullGpuWorker {
   private readonly options: BullGpuWorkerOptions;
   private readonly scripts: Scripts;
   private readonly settlement: RunSettlement;
+  private readonly mirror: LedgerMirror;
+  private saving: NodeJS.Timeout | undefined;
+  private savedToken = '';
   private readonly worker: Worker<JobFacts>;
   /** The job taken last; it stays here until the next one, so that a reclaim never takes one that is being settled. */
   private running: { id: string; abort: AbortController } | undefined;
@@ -61,7 +82,23 @@ export class BullGpuWorker {
   constructor(options: BullGpuWorkerOptions) {
     this.options = options;
     this.scripts = new Scripts(options.redis);
-    this.settlement = new RunSettlement({ ...options, scripts: this.scripts });
+    this.mirror = new LedgerMirror({
+      ...options,
+      onRebuilt: (waiting) => {
+        options.onRebuilt?.(waiting);
+        void this.save(true);
+      },
+    });
+    const { scripts, mirror } = this;
+    const picker = new GpuPicker({
+      mirror,
+      residentModel: options.residentModel,
+      nowMs: () => options.clock.estimate(),
+      reconcile: async () => {
+        await reconcile({ ...options, scripts }, mirror.ledger);
+      },
+    });
+    this.settlement = new RunSettlement({ ...options, scripts, picker });
     this.worker = new Worker<JobFacts>(
       GPU_QUEUE,
       async (job: Job<JobFacts>, token?: string) => this.process(job, token ?? ''),
@@ -88,7 +125,9 @@ export class BullGpuWorker {
 
   /** Reclaims what a dead predecessor left in `active`, then takes jobs. Returns the reclaimed ids. */
   async start(): Promise<{ back: string[]; failed: string[] }> {
+    await this.mirror.start();
     const reclaimed = await this.reclaim();
+    this.saving = setInterval(() => void this.save(false), SAVE_MS);
     this.options.redis.on('ready', () => void this.reclaimAfterOutage());
     void this.worker.run().catch((error: unknown) => this.options.onError(asError(error)));
     return reclaimed;
@@ -109,6 +148,9 @@ export class BullGpuWorker {
     await Promise.race([this.worker.close(), late]);
     clearTimeout(handBack);
     clearTimeout(giveUp);
+    clearInterval(this.saving);
+    if (this.options.redis.status === 'ready') await this.save(false);
+    await this.mirror.stop();
   }
 
   /** Whether BullMQ's loop runs. */
@@ -116,10 +158,18 @@ export class BullGpuWorker {
     return this.worker.isRunning();
   }
 
+  private async save(isNew: boolean): Promise<void> {
+    const { token } = this.mirror;
+    if (!isNew && token === this.savedToken) return;
+    this.savedToken = token;
+    await this.mirror.save().catch((error: unknown) => this.options.onError(asError(error)));
+  }
+
   private async reclaimAfterOutage(): Promise<void> {
     this.options.clock.distrust();
     await this.options.owner.beat();
     await this.reclaim().catch((error: unknown) => this.options.onError(asError(error)));
+    await this.mirror.check().catch((error: unknown) => this.options.onError(asError(error)));
   }
 
   /** Jobs locked for this worker stay: they run, or the fetch whose reply was lost is about to be repeated. */
@@ -186,6 +236,7 @@ export class BullGpuWorker {
         token,
         kind: 'postpone',
         delayMs: result.delayMs,
+        gpuMs: ranMs,
         onStored,
       });
       throw new Error(result.code);

@@ -5,6 +5,7 @@ import { GatewayError } from '../../errors.ts';
 import type { AbandonFate, JobFacts, JobPlace, JobQueue, NewJob } from '../../ports/job-queue.ts';
 import { bullClass } from './bull-class.ts';
 import { composedBackend } from './composed-backend.ts';
+import { openFacts } from './journal-entry.ts';
 import { GPU_QUEUE } from './keys.ts';
 import type { PoolKeys } from './keys.ts';
 import { Scripts } from './scripts.ts';
@@ -22,6 +23,13 @@ export interface BullJobQueueOptions {
   maxAttempts: number;
 }
 
+/** A submission under way, and what the script said of it. */
+interface Submitting {
+  job: NewJob;
+  arrival: number;
+  refusal: 'full' | 'member_full' | undefined;
+}
+
 type AddArguments = [job: { id?: string }, encodedOpts: unknown, args: unknown[], keys?: unknown];
 
 /** BullMQ builds the script's arguments in a protected method; the text they belong to is pinned and checked. */
@@ -37,7 +45,7 @@ export class BullJobQueue implements JobQueue {
   readonly queue: Queue<JobFacts>;
   private readonly options: BullJobQueueOptions;
   private readonly scripts: Scripts;
-  private readonly submitting = new Map<string, { job: NewJob; arrival: number }>();
+  private readonly submitting = new Map<string, Submitting>();
   /** Jobs whose submission or removal got no answer: given up again once Redis is back. */
   private readonly doubtful = new Set<string>();
 
@@ -64,7 +72,7 @@ export class BullJobQueue implements JobQueue {
 
   async submit(job: NewJob): Promise<{ arrival: number }> {
     this.requireRedis();
-    const entry = { job, arrival: -1 };
+    const entry: Submitting = { job, arrival: -1, refusal: undefined };
     this.submitting.set(job.id, entry);
     try {
       await this.queue.add(job.facts.route, job.facts, {
@@ -81,6 +89,10 @@ export class BullJobQueue implements JobQueue {
     } finally {
       this.submitting.delete(job.id);
     }
+    if (entry.refusal === 'member_full')
+      throw new GatewayError('member_queue_full', 'too many of your jobs are waiting', {
+        retryAfterSeconds: 30,
+      });
     if (entry.arrival < 0)
       throw new GatewayError('queue_full', 'too many jobs are waiting', { retryAfterSeconds: 60 });
     return { arrival: entry.arrival };
@@ -148,6 +160,11 @@ export class BullJobQueue implements JobQueue {
       cls: bullClass(newJob.points),
       band: newJob.facts.band,
       waitingCap,
+      facts: openFacts(newJob.facts),
+      member: newJob.facts.member,
+      bytes: newJob.facts.bodyBytes,
+      ...(newJob.caps.waiting === null ? {} : { memberWaiting: newJob.caps.waiting }),
+      ...(newJob.caps.bytes === null ? {} : { memberBytes: newJob.caps.bytes }),
       ...(newJob.facts.mode === 'sync' ? { ingress: ingressId } : {}),
     });
     const bull = (backend as unknown as ArgumentBuilder).addPrioritizedJobArgs(...args);
@@ -159,6 +176,7 @@ export class BullJobQueue implements JobQueue {
       newJob.body ?? Buffer.alloc(0),
     );
     if (Array.isArray(reply)) entry.arrival = Number(reply[1]);
+    else entry.refusal = reply === 'member_full' ? 'member_full' : 'full';
     return id;
   }
 

@@ -8,6 +8,9 @@ export interface PoolKeys {
   /** Prefix of BullMQ's gpu queue with its closing colon: `<prefix>id` is a job's hash. */
   queue: string;
   control: string;
+  /** The stream of everything that happened to waiting and running jobs, and where it stands. */
+  journal: string;
+  journalHead: string;
   ingresses: string;
   log(jobId: string): string;
   payload(jobId: string): string;
@@ -30,6 +33,8 @@ export function poolKeys(poolName: string): PoolKeys {
     pool,
     queue: `${pool}:${GPU_QUEUE}:`,
     control: `${pool}:control`,
+    journal: `${pool}:journal`,
+    journalHead: `${pool}:journal:head`,
     ingresses: `${pool}:ingresses`,
     log: (jobId) => `${pool}:log:${jobId}`,
     payload: (jobId) => `${pool}:payload:${jobId}`,

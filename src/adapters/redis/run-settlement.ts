@@ -3,6 +3,8 @@ import { Packr } from 'msgpackr';
 import type { Job, RedisQueueBackend } from 'bullmq';
 import type { ClaimedJob, JobFacts } from '../../ports/job-queue.ts';
 import type { GpuOwner } from './gpu-owner.ts';
+import type { GpuPicker, Nomination } from './gpu-picker.ts';
+import type { RawJournalEntry } from './journal-entry.ts';
 import type { PoolKeys } from './keys.ts';
 import type { RedisClock } from './redis-clock.ts';
 import type { StoredEntry } from './response-log-format.ts';
@@ -26,7 +28,14 @@ export type Expectation =
       /** Called once when the settlement is stored. */
       onStored: () => void;
     }
-  | { kind: 'postpone'; id: string; token: string; delayMs: number; onStored: () => void };
+  | {
+      kind: 'postpone';
+      id: string;
+      token: string;
+      delayMs: number;
+      gpuMs: number;
+      onStored: () => void;
+    };
 
 /** As BullMQ packs what its scripts read. */
 const packer = new Packr({ useRecords: false, encodeUndefinedAsNil: true });
@@ -36,11 +45,21 @@ interface Surroundings {
   keys: PoolKeys;
   clock: RedisClock;
   owner: GpuOwner;
+  picker: GpuPicker;
   retention: { failedMs: number };
   onFenced: () => void;
 }
 
-type Reply = [bull: unknown, payload: Buffer[] | null, now: Buffer];
+type Reply = [
+  bull: unknown,
+  payload: Buffer[] | null,
+  now: Buffer,
+  status: Buffer,
+  entries: [Buffer, Buffer[]][] | null,
+];
+
+/** Nominations after which the next one is taken even if something happened since it was made. */
+const FORCED_AFTER = 25;
 type BackendArguments = (string | number | Buffer | undefined)[];
 
 /** BullMQ builds these scripts' arguments in protected methods; the texts they belong to are pinned and checked. */
@@ -141,24 +160,31 @@ export class RunSettlement {
       'marker',
     ]);
     const prefix = this.around.keys.queue;
+    const fetchNext = async (token: string): Promise<Reply | undefined> => {
+      for (let attempt = 1; ; attempt += 1) {
+        const nomination: Nomination = this.around.picker.nominate(attempt > FORCED_AFTER);
+        const own = this.own(nomination);
+        const reply = await this.send('claim', [...activateKeys, prefix, pack(token), own]);
+        if (!isRefused(reply)) return reply;
+        await this.around.picker.recover(statusOf(reply) === 'drift');
+      }
+    };
     return {
-      moveToActive: async (token: string) =>
-        this.handOut(
-          await this.send('claim', [...activateKeys, prefix, pack(token), this.own({})]),
-        ),
+      moveToActive: async (token: string) => this.handOut(await fetchNext(token)),
       moveToFinished: async (jobId: string, args: BackendArguments) => {
-        const fetchNext = Number(args[14 + 5]) === 1;
+        const isFetching = Number(args[14 + 5]) === 1;
         const { tail, onStored, ...facts } = this.expectedEnd(jobId);
-        return this.handOut(
-          await this.send('settle', [
-            ...clean(args, 23),
-            prefix,
-            pack(facts.token),
-            this.own({ ...facts, fetchNext }),
-            ...tail.flat(),
-          ]),
-          onStored,
-        );
+        const endedMs = this.around.clock.estimate();
+        const nomination = this.around.picker.nominateAfter(endedMs, facts.gpuMs);
+        const reply = await this.send('settle', [
+          ...clean(args, 23),
+          prefix,
+          pack(facts.token),
+          this.own({ ...nomination, ...facts, endedMs, fetchNext: isFetching }),
+          ...tail.flat(),
+        ]);
+        const next = isFetching ? await this.orFetch(reply, facts.token, fetchNext) : reply;
+        return this.handOut(next, onStored);
       },
       moveToDelayed: async (
         jobId: string,
@@ -171,20 +197,33 @@ export class RunSettlement {
           ...opts,
           fetchNext: false,
         });
+        const isFetching = opts.fetchNext === true;
+        const expected = this.expected?.kind === 'postpone' ? this.expected : undefined;
+        const facts = { id: jobId, token, gpuMs: expected?.gpuMs ?? 0, fetchNext: isFetching };
         const cleaned = clean(bull, 20);
-        return this.handOut(
-          await this.send('postpone', [
-            ...cleaned.slice(0, 11),
-            ...activateKeys,
-            ...cleaned.slice(11),
-            prefix,
-            pack(token),
-            this.own({ id: jobId, token, fetchNext: opts.fetchNext === true }),
-          ]),
-          this.expected?.onStored,
-        );
+        const reply = await this.send('postpone', [
+          ...cleaned.slice(0, 11),
+          ...activateKeys,
+          ...cleaned.slice(11),
+          prefix,
+          pack(token),
+          this.own({ ...this.around.picker.nominate(), ...facts }),
+        ]);
+        const next = isFetching ? await this.orFetch(reply, token, fetchNext) : reply;
+        return this.handOut(next, expected?.onStored);
       },
     };
+  }
+
+  /** The reply, unless the pick in it was made too early: then another fetch. */
+  private async orFetch(
+    reply: Reply | undefined,
+    token: string,
+    fetchNext: (token: string) => Promise<Reply | undefined>,
+  ): Promise<Reply | undefined> {
+    if (!isRefused(reply)) return reply;
+    await this.around.picker.recover(statusOf(reply) === 'drift');
+    return fetchNext(token);
   }
 
   /** A job that BullMQ ends without our processor having run (it never should) fails as our fault. */
@@ -228,6 +267,11 @@ export class RunSettlement {
       return undefined;
     }
     this.around.clock.observe(Number(reply[2].toString()), sentAt);
+    const entries = reply[4]?.map(([id, fields]): RawJournalEntry => [
+      id.toString(),
+      fields.map(String),
+    ]);
+    this.around.picker.heard(entries, reply[1] !== null);
     return reply;
   }
 
@@ -250,6 +294,10 @@ export class RunSettlement {
     return next;
   }
 }
+
+const statusOf = (reply: Reply | undefined): string => reply?.[3].toString() ?? 'ok';
+
+const isRefused = (reply: Reply | undefined): boolean => statusOf(reply) !== 'ok';
 
 function bullKeys(backend: RedisQueueBackend, names: string[]): string[] {
   return names.map((name) => backend.toKey(name));

@@ -10,10 +10,10 @@ interface Recipe {
   fragments?: readonly string[];
 }
 
-const QUEUE_FRAGMENTS = ['place', 'remove'] as const;
+const QUEUE_FRAGMENTS = ['place', 'journal', 'remove', 'rejoin'] as const;
 
 const RECIPES = {
-  submit: { keys: 9, wraps: { addPrioritizedJob: 'bull_add' }, fragments: ['place'] },
+  submit: { keys: 9, wraps: { addPrioritizedJob: 'bull_add' }, fragments: ['place', 'journal'] },
   claim: {
     keys: 11,
     wraps: { moveToActive: 'bull_activate' },
@@ -36,6 +36,8 @@ const RECIPES = {
   'sweep-abandoned': { keys: 1, fragments: QUEUE_FRAGMENTS },
   'sweep-retention': { keys: 1, fragments: QUEUE_FRAGMENTS },
   repair: { keys: 1, fragments: QUEUE_FRAGMENTS },
+  reconcile: { keys: 1, fragments: QUEUE_FRAGMENTS },
+  renumber: { keys: 1, fragments: ['place'] },
   own: { keys: 1 },
   'own-beat': { keys: 1 },
   revive: { keys: 1, fragments: QUEUE_FRAGMENTS },

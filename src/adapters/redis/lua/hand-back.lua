@@ -1,8 +1,9 @@
 -- Returns jobs from `active` to their rightful place: the orphans of a crash, or the running job at shutdown.
--- A job whose answer had begun cannot run again unseen by its client: it is failed instead. Needs remove.lua.
+-- A job whose answer had begun cannot run again unseen by its client: it is failed instead. Needs rejoin.lua.
 --
 -- KEYS   1 pool
--- ARGV   1 JSON {pool, queue, fence, keep?, only?, worker?, message, retainMs}
+-- ARGV   1 JSON {pool, queue, fence, keep?, only?, worker?, message, retainMs}; an orphan is charged until its owner's
+--          last beat
 -- `keep` and every job locked for `worker` stay: they run, or their fetch is about to be repeated.
 -- Returns {ids handed back, ids failed} or 'fenced'.
 -- Atomic so that no job is ever in two places or in none.
@@ -16,6 +17,13 @@ local function has_content(id)
   if not last then return false, 0 end
   local run, offset = string.match(last[1], '^(%d+)-(%d+)$')
   return offset ~= '0' and offset ~= '18446744073709551615', run
+end
+
+local function used(id, now)
+  local started = tonumber(rcall('HGET', queue .. id, 'processedOn') or '') or now
+  local untilMs = now
+  if not own.only then untilMs = math.min(now, tonumber(rcall('GET', pool .. ':beat') or '') or now) end
+  return math.max(0, untilMs - started)
 end
 
 local back, failed = {}, {}
@@ -32,6 +40,7 @@ for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
         local now = redis_now()
         local ended = cjson.encode({ ok = false, code = 'internal_error', message = own.message })
         redis.pcall('XADD', pool .. ':log:' .. id, run .. '-18446744073709551615', 'e', ended)
+        note(pool, queue, 'end', id, now, string.format('%.0f', used(id, now)))
         rcall('HSET', queue .. id, 'failedReason', own.message, 'finishedOn', tostring(now),
           'outcome', 'failed', 'code', 'internal_error', 'gpuMs', 0)
         rcall('ZADD', queue .. 'failed', now, id)
@@ -42,7 +51,10 @@ for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
         announce(pool, 'end', id, 'failed internal_error')
         failed[#failed + 1] = id
       else
+        local now = redis_now()
+        ensure_facts(pool, queue, id, now)
         place(pool, queue, id)
+        note(pool, queue, 'back', id, now, string.format('%.0f %.0f', used(id, now), now))
         announce(pool, 'wait', id, '')
         back[#back + 1] = id
       end

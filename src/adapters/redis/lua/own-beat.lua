@@ -18,4 +18,5 @@ if not fence then
     'lock', own.lock, 'domain', own.domain)
 end
 redis.call('PEXPIRE', key, own.ttlMs)
+redis.call('SET', own.pool .. ':beat', now)
 return { 1, now }

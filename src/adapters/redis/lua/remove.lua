@@ -1,4 +1,4 @@
--- Fragment: taking a job out of Redis altogether. Needs place.lua before it.
+-- Fragment: taking a job out of Redis altogether. Needs place.lua and journal.lua before it.
 
 -- Tells every process that follows the control stream what became of a job.
 local function announce(pool, event, id, detail)
@@ -44,6 +44,7 @@ local function evict(pool, queue, id, code, unheard)
       id = id, code = code, data = facts[1] or '{}', waitedMs = redis_now() - (tonumber(facts[2]) or redis_now()),
     }))
   end
+  note(pool, queue, 'remove', id, redis_now())
   erase(pool, queue, id)
   announce(pool, 'end', id, 'evicted ' .. code)
   return true

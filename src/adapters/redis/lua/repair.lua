@@ -1,5 +1,5 @@
 -- The scorer's look at the queue: nothing waits in BullMQ's `wait` list, and every waiting job stands at its
--- place, whoever moved it. Needs remove.lua.
+-- place, whoever moved it. Needs rejoin.lua.
 --
 -- KEYS   1 pool
 -- ARGV   1 JSON {pool, queue}
@@ -13,6 +13,7 @@ for i = 1, #waiting, 2 do
   local id, score = waiting[i], tonumber(waiting[i + 1])
   if rcall('EXISTS', queue .. id) == 0 then
     rcall('ZREM', queue .. 'prioritized', id)
+    note(pool, queue, 'remove', id, redis_now())
     moved = moved + 1
   else
     local right = score_of(pool, queue, id)

@@ -1,5 +1,5 @@
 -- An operator's retry of one failed job: it runs again, for nobody's connection, from the tail of its class.
--- Needs remove.lua.
+-- Needs rejoin.lua.
 --
 -- KEYS   1 pool
 -- ARGV   1 JSON {pool, queue, id}
@@ -12,11 +12,9 @@ if rcall('HGET', queue .. id, 'outcome') ~= 'failed' or rcall('EXISTS', pool .. 
   return 'cannot'
 end
 rcall('ZREM', queue .. 'failed', id)
-rcall('ZREM', pool .. ':retain', id)
-rcall('HDEL', queue .. id, 'outcome', 'code', 'gpuMs', 'finishedOn', 'processedOn', 'failedReason', 'atm', 'defa', 'stc')
-rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
-rcall('PERSIST', pool .. ':log:' .. id)
-rcall('HSET', queue .. id, 'arr', rcall('INCR', pool .. ':arrivals'))
+local now = redis_now()
+begin_again(pool, queue, id, now)
 place(pool, queue, id)
+note(pool, queue, 'arrive', id, now)
 rcall('XADD', queue .. 'events', 'MAXLEN', '~', 1000, '*', 'event', 'waiting', 'jobId', id, 'prev', 'failed')
 return 'ok'

@@ -3,9 +3,10 @@
 --
 -- KEYS   moveToFinished's fourteen
 -- ARGV   1-9 moveToFinished's; 10 prefix of moveToActive; 11 its msgpack options;
---        12 JSON {pool, queue, fence, expectedNow, id, token, outcome, code, fetchNext, retainMs, gpuMs, forget, keepPayload};
+--        12 JSON {pool, queue, fence, expectedNow, id, token, outcome, code, fetchNext, retainMs, gpuMs, endedMs, forget, keepPayload,
+--           and fetch.lua's}: the nominee is the pick for the state after this end;
 --        13.. the log's tail: entry id, field, value, …
--- Returns {BullMQ's reply or 0, payload fields or false, now}; 'fenced'; 'lost' when the job is not ours any more.
+-- Returns {BullMQ's reply or 0, …} as fetch.lua; 'fenced'; 'lost' when the job is not ours any more.
 --
 -- Idempotent under resent commands: once settled, it only fetches, and the fetch is idempotent itself.
 
@@ -14,8 +15,11 @@ local pool, queue, id = own.pool, own.queue, own.id
 if not owns_gpu(pool, own.fence) then return 'fenced' end
 
 local activate_keys = { KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[14] }
+local function nothing(bull)
+  return { bull, false, tostring(redis_now()), 'ok', journal_since(pool, own.journal) or false }
+end
 local function next_job()
-  if not own.fetchNext then return { 0, false, tostring(redis_now()) } end
+  if not own.fetchNext then return nothing(0) end
   return fetch(activate_keys, ARGV[10], ARGV[11], own)
 end
 
@@ -24,6 +28,7 @@ if standing == 'lost' then return 'lost' end
 if standing == 'over' then
   -- Settled by an earlier copy of this command, or handed back by a reclaim: then it is not ours to report.
   if rcall('EXISTS', queue .. id) == 1 and not rcall('HGET', queue .. id, 'outcome') then return 'lost' end
+  own.expect = own.journal
   return next_job()
 end
 
@@ -37,7 +42,13 @@ end
 
 local bull_argv = { ARGV[1], tostring(now), ARGV[3], ARGV[4], ARGV[5], '0', ARGV[7], ARGV[8], ARGV[9] }
 local finished = bull_finish(KEYS, bull_argv)
-if finished ~= 0 then return { finished, false, tostring(now) } end
+if finished ~= 0 then return nothing(finished) end
+
+-- The worker planned with its own reading of our clock; when that is off, it plans again.
+local is_close = math.abs(now - own.endedMs) <= 50
+local is_fresh = is_close and journal_token(pool) == own.journal
+note(pool, queue, 'end', id, is_close and own.endedMs or now, string.format('%.0f', own.gpuMs))
+own.expect = is_fresh and journal_token(pool) or ''
 
 if own.forget then
   erase(pool, queue, id)

@@ -1,9 +1,10 @@
 -- Makes one job, its request and its place in the queue in one step, so that neither a job without a request
--- nor a request without a job can exist. Needs place.lua and `bull_add` (BullMQ's addPrioritizedJob).
+-- nor a request without a job can exist. Needs place.lua, journal.lua and `bull_add` (BullMQ's addPrioritizedJob).
 --
 -- KEYS   addPrioritizedJob's nine
--- ARGV   1-3 addPrioritizedJob's; 4 JSON {pool, queue, id, cls, band, ingress?, waitingCap}; 5 sealed head; 6 body
--- Returns {id, arrival, now} or 'full'.
+-- ARGV   1-3 addPrioritizedJob's; 4 JSON {pool, queue, id, cls, band, facts, member, bytes, ingress?, waitingCap,
+--            memberWaiting?, memberBytes?} (facts: the job's facts for policy, JSON without its end and its arrival); 5 sealed head; 6 body
+-- Returns {id, arrival, now}, 'full' or 'member_full'.
 -- Idempotent: a resent command returns the first one's arrival.
 
 local own = cjson.decode(ARGV[4])
@@ -14,10 +15,22 @@ local known = rcall('HGET', queue .. id, 'arr')
 if known then return { id, tonumber(known), tostring(now) } end
 if rcall('ZCARD', queue .. 'prioritized') + rcall('ZCARD', queue .. 'delayed') >= own.waitingCap then return 'full' end
 
+if own.memberWaiting or own.memberBytes then
+  local key = pool .. ':member:' .. own.member
+  if own.memberWaiting and rcall('HLEN', key) >= own.memberWaiting then return 'member_full' end
+  if own.memberBytes then
+    local bytes = own.bytes
+    for _, each in ipairs(rcall('HVALS', key)) do bytes = bytes + (tonumber(each) or 0) end
+    if bytes > own.memberBytes then return 'member_full' end
+  end
+end
+
 bull_add(KEYS, { ARGV[1], ARGV[2], ARGV[3] })
 local arrival = rcall('INCR', pool .. ':arrivals')
-rcall('HSET', queue .. id, 'cls', own.cls, 'arr', arrival, 'band', own.band, 'timestamp', tostring(now))
+rcall('HSET', queue .. id, 'cls', own.cls, 'arr', arrival, 'band', own.band, 'timestamp', tostring(now),
+  'led', string.format('%s,"a":%.0f,"s":%d}', own.facts, now, arrival))
 rcall('ZADD', queue .. 'prioritized', 'XX', string.format('%.0f', score_of(pool, queue, id)), id)
+note(pool, queue, 'arrive', id, now)
 
 local payload = pool .. ':payload:' .. id
 rcall('HSET', payload, 'head', ARGV[5], 'body', ARGV[6])

@@ -1,0 +1,101 @@
+import { decideAsItStands } from '../../policy/decide.ts';
+import type { Decision } from '../../policy/decide.ts';
+import type { LedgerMirror } from './ledger-mirror.ts';
+import type { RawJournalEntry } from './journal-entry.ts';
+
+/** What a fetch tells its script about the pick; see lua/fetch.lua. */
+export interface Nomination {
+  /** The place in the journal that the pick was made at. */
+  journal: string;
+  /** The job to run; empty: none, the GPU stays free until `untilMs` (0: until something happens). */
+  nominee: string;
+  /** JSON of the members passed over. */
+  passedOver: string;
+  untilMs: number;
+  /** How many jobs wait and may run, and how many are in backoff, as far as is known here. */
+  waiting: number;
+  inBackoff: number;
+  /** Take the nominee even if something happened since. */
+  force: boolean;
+}
+
+/** What the picker works with. */
+export interface GpuPickerOptions {
+  mirror: LedgerMirror;
+  /** The model in GPU memory; null when it is not known. */
+  residentModel: () => string | null;
+  /** Redis TIME as well as it is known here, in ms; 0 when it is not. */
+  nowMs: () => number;
+  /** Jobs stand elsewhere than the journal has them: to be told to the journal. */
+  reconcile: () => Promise<void>;
+}
+
+/** Decides what the worker runs next, by the policy and the mirror of the queue, and hears what came of it. */
+export class GpuPicker {
+  private readonly options: GpuPickerOptions;
+  private deferred: readonly RawJournalEntry[] = [];
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(options: GpuPickerOptions) {
+    this.options = options;
+  }
+
+  /** The pick as things stand. */
+  nominate(force = false): Nomination {
+    this.catchUp();
+    return this.nomination(this.decision(this.options.nowMs()), force);
+  }
+
+  /** The pick for when the run has ended. `endedMs` is Redis TIME. */
+  nominateAfter(endedMs: number, usedMs: number): Nomination {
+    this.catchUp();
+    const { ledger } = this.options.mirror;
+    return ledger.asIfEnded(endedMs, usedMs, () => this.nomination(this.decision(endedMs), false));
+  }
+
+  /** What a script replied. After a fetch that gave a job out it waits until that job is on its way. */
+  heard(entries: readonly RawJournalEntry[] | undefined, isUnderWay: boolean): void {
+    this.catchUp();
+    if (entries === undefined) {
+      this.options.mirror.lose();
+    } else if (isUnderWay) {
+      this.deferred = entries;
+      this.timer = setTimeout(() => this.catchUp(), 2);
+    } else {
+      this.options.mirror.take(entries);
+    }
+  }
+
+  /** Gets the ledger right again after a reply that said it is not. */
+  async recover(isDrift: boolean): Promise<void> {
+    this.catchUp();
+    await this.options.mirror.recover();
+    if (isDrift) await this.options.reconcile();
+  }
+
+  private catchUp(): void {
+    clearTimeout(this.timer);
+    const entries = this.deferred;
+    this.deferred = [];
+    if (entries.length > 0) this.options.mirror.take(entries);
+  }
+
+  private decision(nowMs: number): Decision {
+    return decideAsItStands(this.options.mirror.ledger, this.options.residentModel(), nowMs);
+  }
+
+  private nomination(decision: Decision, force: boolean): Nomination {
+    const { mirror } = this.options;
+    const { ledger } = mirror;
+    const { inBackoff } = ledger;
+    return {
+      journal: mirror.token,
+      nominee: decision.kind === 'run' ? decision.pick.job.id : '',
+      passedOver: decision.kind === 'run' ? JSON.stringify(decision.pick.passedOver) : '[]',
+      untilMs: decision.kind === 'run' ? 0 : (decision.untilMs ?? 0),
+      waiting: ledger.jobs.size - inBackoff,
+      inBackoff,
+      force,
+    };
+  }
+}
