@@ -90,10 +90,17 @@ export class RedisDurationBook implements DurationBook {
     if (!Number.isFinite(ms) || ms < 0 || series.model.length > LONGEST_ID) return;
     const { redis, seriesKept = 500, onError } = this.options;
     const name = formatSeries(series);
-    const names = [`${this.prefix}used`, `${this.prefix}revision`, this.listKey(name)];
     const values = [name, Math.round(ms), SAMPLES_KEPT, seriesKept, this.listKey('')];
+    const { prefix } = this;
     try {
-      await redis.eval(recordLua, names.length, ...names, ...values);
+      await redis.eval(
+        recordLua,
+        3,
+        `${prefix}used`,
+        `${prefix}revision`,
+        this.listKey(name),
+        ...values,
+      );
     } catch (error) {
       onError(error as Error);
     }
@@ -103,6 +110,8 @@ export class RedisDurationBook implements DurationBook {
     const { redis, guesses } = this.options;
     const revision = Number(await redis.get(`${this.prefix}revision`));
     if (revision === this.revision) return;
+    // Redis lost what it had: equal revisions no longer mean equal samples.
+    if (revision < this.revision) this.known.clear();
     const rows = await redis.zrange(`${this.prefix}used`, 0, -1, 'WITHSCORES');
     const current = new Map<string, number>();
     for (let at = 0; at < rows.length; at += 2) current.set(rows[at] ?? '', Number(rows[at + 1]));
