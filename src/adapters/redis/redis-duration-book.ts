@@ -90,7 +90,8 @@ export class RedisDurationBook implements DurationBook {
     if (!Number.isFinite(ms) || ms < 0 || series.model.length > LONGEST_ID) return;
     const { redis, seriesKept = 500, onError } = this.options;
     const name = formatSeries(series);
-    const values = [name, Math.round(ms), SAMPLES_KEPT, seriesKept, this.listKey('')];
+    const numbers = [Math.round(ms), SAMPLES_KEPT, seriesKept].map(String);
+    const values = [name, ...numbers, this.listKey('')];
     const { prefix } = this;
     try {
       await redis.eval(
