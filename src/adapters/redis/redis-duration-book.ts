@@ -113,7 +113,7 @@ export class RedisDurationBook implements DurationBook {
     if (revision === this.revision) return;
     // Redis lost what it had: equal revisions no longer mean equal samples.
     if (revision < this.revision) this.known.clear();
-    const rows = await redis.zrange(`${this.prefix}used`, 0, -1, 'WITHSCORES');
+    const rows = await redis.zrange(`${this.prefix}used`, '0', '-1', 'WITHSCORES');
     const current = new Map<string, number>();
     for (let at = 0; at < rows.length; at += 2) current.set(rows[at] ?? '', Number(rows[at + 1]));
     const changed = [...current].filter(([name, at]) => this.known.get(name)?.revision !== at);
