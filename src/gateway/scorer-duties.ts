@@ -1,6 +1,7 @@
 import type { EvictCode } from '../errors.ts';
 import type { BodyStore } from '../ports/body-store.ts';
 import type { JobFacts } from '../ports/job-queue.ts';
+import type { QueueView, ShownWait } from './queue-view.ts';
 import type { BandBacklog, Telemetry } from '../ports/telemetry.ts';
 
 /** What the scorer asks of the queue. */
@@ -13,11 +14,18 @@ export interface ScorerCare {
   backlog(): Promise<Record<string, BandBacklog>>;
   known(jobIds: readonly string[]): Promise<Set<string>>;
   markPassed(): Promise<void>;
+  /** Makes BullMQ's order this one; returns how many numbers were rewritten. */
+  renumber(order: readonly string[]): Promise<number>;
+  show(terms: readonly { id: string; json: string }[]): Promise<void>;
 }
 
 /** What the scorer works with. */
 export interface ScorerDependencies {
   care: ScorerCare;
+  /** Makes the journal say what BullMQ's sets say. */
+  reconcile: () => Promise<number>;
+  /** Makes and publishes the plan. */
+  plan: () => Promise<QueueView>;
   store: BodyStore;
   telemetry: Telemetry;
   memory: () => Promise<{ usedBytes: number; maxBytes: number }>;
@@ -30,9 +38,18 @@ const ORPHAN_MS = 10 * 60_000;
 /** Kept answers given up at once when memory is short. */
 const EARLY = 200;
 
+/** Waiting jobs whose terms the board shows, from the head of the plan: one pass writes each of them. */
+const SHOWN = 2000;
+
+function shownTerms({ id, position, score, turn_seconds, eta_seconds }: ShownWait) {
+  if (id === null) return [];
+  return [{ id, json: JSON.stringify({ position, score, turn_seconds, eta_seconds }) }];
+}
+
 /**
  * The scorer's work. `watch`, a few times a second: jobs whose ingress died are evicted. `pass`, every
- * SCORER_INTERVAL_SECONDS: every waiting job stands at its place, what was kept long enough is removed, earlier when
+ * SCORER_INTERVAL_SECONDS: the journal is compared with BullMQ's sets, the plan is made and published, BullMQ's numbers
+ * and what the board shows follow it, what was kept long enough is removed, earlier when
  * memory is short, and the gauges are told.
  */
 export function createScorerDuties(dependencies: ScorerDependencies): {
@@ -61,7 +78,11 @@ export function createScorerDuties(dependencies: ScorerDependencies): {
 
   const pass = async (): Promise<void> => {
     const startedAt = performance.now();
-    const rewritten = await care.repair();
+    const repaired = (await care.repair()) + (await dependencies.reconcile());
+    const { waiting: planned } = await dependencies.plan();
+    const order = planned.flatMap(({ id }) => id ?? []);
+    const rewritten = repaired + (await care.renumber(order));
+    await care.show(planned.slice(0, SHOWN).flatMap(shownTerms));
     const { usedBytes, maxBytes } = await dependencies.memory();
     const isShort = maxBytes > 0 && usedBytes > maxBytes * dependencies.admitBelowFraction * 0.9;
     await store.removeJobs(await care.sweepRetention(isShort ? EARLY : 0));

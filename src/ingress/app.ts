@@ -11,6 +11,7 @@ import { identityOf } from './identity.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
 import type { Proxy } from './routes/proxy.ts';
+import { queueRoute } from './routes/queue.ts';
 
 /** The Prometheus text format. */
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -31,6 +32,8 @@ export interface IngressDependencies {
   queues: readonly BoardQueue[];
   checks: () => Promise<ReadyCheck[]>;
   metrics: () => Promise<string>;
+  /** The published plan, JSON. */
+  plan: () => Promise<string | undefined>;
   gatekeeper: Gatekeeper;
   telemetry: Telemetry;
   onError: (error: unknown) => void;
@@ -60,6 +63,7 @@ export function createIngress(dependencies: IngressDependencies): Server {
     response.setHeader('Content-Type', METRICS_TYPE);
     response.end(await dependencies.metrics());
   });
+  app.get('/berth/queue', queueRoute(dependencies.plan));
   app.use(
     BOARD_PATH,
     (request, response, next) => {

@@ -25,6 +25,8 @@ export interface WaitingJob {
   readonly arrivalMs: number;
   /** Rises by each accepted job, so that two of one millisecond have an order. */
   readonly sequence: number;
+  /** What kind of work it is, where that is known: for estimates alone, no decision looks at it. */
+  readonly work?: { readonly route: string; readonly kind: string };
   /** Unix milliseconds until which a job in backoff may not run; absent: at once. */
   readonly eligibleAtMs?: number;
 }

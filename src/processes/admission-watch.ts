@@ -22,6 +22,8 @@ export interface AdmissionWatchOptions {
   telemetry: Telemetry;
   admitBelowFraction: number;
   scorerIntervalSeconds: number;
+  /** Of this process' policy configuration. */
+  policyHash: string;
 }
 
 interface Look {
@@ -30,6 +32,8 @@ interface Look {
   owner: string | undefined;
   scorerAgeMs: number | undefined;
   isShared: boolean;
+  /** Of the worker's policy configuration; undefined while it has said none. */
+  policyHash: string | undefined;
 }
 
 /** Looks twice a second at what decides whether new jobs may be taken, and keeps the last look. */
@@ -43,6 +47,7 @@ export class AdmissionWatch {
     owner: undefined,
     scorerAgeMs: undefined,
     isShared: false,
+    policyHash: undefined,
   };
 
   constructor(options: AdmissionWatchOptions) {
@@ -86,7 +91,7 @@ export class AdmissionWatch {
 
   /** The last look, for readyz. */
   checks(): ReadyCheck[] {
-    const { health, owner, scorerAgeMs, isShared, freeBytes } = this.last;
+    const { health, owner, scorerAgeMs, isShared, freeBytes, policyHash } = this.last;
     const isConnected = this.options.redis.status === 'ready';
     const patience = Math.max(
       LEAST_PATIENCE_MS,
@@ -133,6 +138,14 @@ export class AdmissionWatch {
           : 'the worker does not see this DATA_DIR: bodies over 256 KiB are refused',
       },
       {
+        name: 'policy',
+        ok: policyHash === undefined || policyHash === this.options.policyHash,
+        detail:
+          policyHash === undefined || policyHash === this.options.policyHash
+            ? 'the same as the worker’s'
+            : 'the worker decides by another policy configuration: start both with the same one',
+      },
+      {
         name: 'disk',
         ok: freeBytes >= DISK_LOW_WATER_BYTES,
         detail: `${Math.floor(freeBytes / 1_048_576)} MiB free`,
@@ -140,23 +153,35 @@ export class AdmissionWatch {
     ];
   }
 
+  private comparePolicies(theirs: string | undefined): void {
+    const { policyHash, telemetry } = this.options;
+    const differs = theirs !== undefined && theirs !== policyHash;
+    telemetry.policyCompared({ differs });
+    if (differs && this.last.policyHash !== theirs) {
+      telemetry.log.warn({ ours: policyHash, workers: theirs }, 'policy.differs');
+    }
+  }
+
   private async look(): Promise<void> {
     const { status, store, telemetry } = this.options;
     try {
       const freeBytes = await store.freeBytes();
-      const [health, owner, scorerAgeMs, expected, found] = await Promise.all([
+      const [health, owner, scorerAgeMs, expected, found, policyHash] = await Promise.all([
         this.options.health(),
         status.owner(),
         status.scorerAgeMs(),
         status.storeMarker(),
         store.readMarker(),
+        status.policyHash(),
       ]);
+      this.comparePolicies(policyHash);
       this.last = {
         health,
         freeBytes,
         owner: owner && `${owner.name}, pid ${owner.pid} on ${owner.host}`,
         scorerAgeMs,
         isShared: expected !== undefined && expected === found,
+        policyHash,
       };
       telemetry.redisDurabilitySeen({ hasAof: health.hasAof, mayEvict: health.mayEvict });
       if (scorerAgeMs !== undefined) telemetry.scorerAged({ ageMs: scorerAgeMs });

@@ -7,6 +7,9 @@ import type { RunReport } from '../adapters/redis/bull-gpu-worker.ts';
 import { connectRedis } from '../adapters/redis/connection.ts';
 import { GpuOwner } from '../adapters/redis/gpu-owner.ts';
 import { poolKeys } from '../adapters/redis/keys.ts';
+import { RedisDispatchLog } from '../adapters/redis/redis-dispatch-log.ts';
+import { RedisDurationBook } from '../adapters/redis/redis-duration-book.ts';
+import { DispatchRecorder } from '../gateway/dispatch-recorder.ts';
 import { PoolStatus } from '../adapters/redis/pool-status.ts';
 import { RedisClock } from '../adapters/redis/redis-clock.ts';
 import { checkLayout } from '../adapters/redis/redis-health.ts';
@@ -15,6 +18,7 @@ import { loadSeal } from '../adapters/storage/seal.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { ResidentModelWatch } from '../adapters/upstream/resident-model-watch.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
+import { policyHash } from '../config/policy-hash.ts';
 import type { BerthConfig } from '../config/load.ts';
 import type { ErrorCode, FailureCode } from '../errors.ts';
 import { createRunJob } from '../gateway/run-job.ts';
@@ -84,11 +88,35 @@ export async function startGpuProcess(
   const catalogue = new HttpModelCatalogue(modelServer, headers);
   const resident = new ResidentModelWatch({ server: modelServer, headers, catalogue });
   await resident.start();
+  const durations = new RedisDurationBook({
+    redis,
+    keys,
+    guesses: config.durations,
+    onError: (err) => log.debug({ err }, 'durations.error'),
+  });
+  const publishResident = (): void => {
+    status.publishResident(resident.current()).catch(() => undefined);
+  };
+  resident.onChange(publishResident);
+  resident.onSwap(({ model, swappedMs }) => {
+    telemetry.modelSwapped({ model, swappedMs });
+    void durations.recordLoad({ model, ms: swappedMs });
+  });
+  publishResident();
+  await status.publishPolicyHash(policyHash(config));
+  const coldRuns = new Set<string>();
+  let pickedWith: string | null = null;
+  const recorder = new DispatchRecorder({
+    residentModel: () => pickedWith,
+    log: new RedisDispatchLog({ redis, keys, kept: config.retention.dispatchRecords }),
+    telemetry,
+  });
   const worker = new BullGpuWorker({
     redis,
     blocking,
     rules: config.rules,
-    residentModel: () => resident.current(),
+    residentModel: () => (pickedWith = resident.current()),
+    onEvent: (event, ledger) => recorder.before(event, ledger),
     onRebuilt: (waiting) => telemetry.ledgerRebuilt({ waiting }),
     keys,
     clock,
@@ -107,6 +135,8 @@ export async function startGpuProcess(
       failedMs: config.retention.failedSeconds * 1000,
     },
     onDispatch: (job, idleMs) => {
+      coldRuns.delete(job.id);
+      if (!resident.isResident(job.facts.model)) coldRuns.add(job.id);
       resident.noteDispatched(job.facts.model);
       if (idleMs !== undefined) telemetry.gpuIdled({ idleMs });
       void listModel(catalogue, job.facts.model, telemetry);
@@ -119,6 +149,11 @@ export async function startGpuProcess(
     },
     onReport: (report) => {
       tell(report, telemetry);
+      const cold = coldRuns.delete(report.job.id);
+      if (report.result.kind === 'completed') {
+        const { model, route, kind } = report.job.facts;
+        void durations.record({ model, route, kind, cold, ms: report.ranMs });
+      }
       const isOver = report.result.kind === 'completed' || report.result.kind === 'cancelled';
       if (isOver && report.job.body === null && report.job.facts.bodyBytes > 0)
         void store.remove(`${report.job.id}.request`);

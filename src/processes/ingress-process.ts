@@ -15,6 +15,7 @@ import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import { configPath } from '../config/load.ts';
+import { policyHash } from '../config/policy-hash.ts';
 import type { BerthConfig } from '../config/load.ts';
 import { createIngress } from '../ingress/app.ts';
 import { Gatekeeper } from '../ingress/gatekeeper.ts';
@@ -73,6 +74,7 @@ export async function startIngressProcess(
     telemetry,
     admitBelowFraction: config.memory.admitBelowFraction,
     scorerIntervalSeconds: config.scorer.intervalSeconds,
+    policyHash: policyHash(config),
   });
   const queue = new BullJobQueue({
     redis,
@@ -115,6 +117,7 @@ export async function startIngressProcess(
     proxy,
     queues: [queue.queue],
     checks: async () => Promise.resolve(admission.checks()),
+    plan: async () => status.plan(),
     metrics: async () => {
       telemetry.modelsListed({ modelIds: catalogue.modelIds });
       const others = (await status.registries().catch(() => [])).filter(

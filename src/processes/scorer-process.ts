@@ -1,11 +1,17 @@
 import { openSidePort } from '../adapters/process/side-port.ts';
 import { connectRedis } from '../adapters/redis/connection.ts';
+import { reconcile } from '../adapters/redis/journal-reconciler.ts';
 import { poolKeys } from '../adapters/redis/keys.ts';
+import { LedgerMirror } from '../adapters/redis/ledger-mirror.ts';
 import { PoolStatus } from '../adapters/redis/pool-status.ts';
 import { QueueCare } from '../adapters/redis/queue-care.ts';
+import { RedisDurationBook } from '../adapters/redis/redis-duration-book.ts';
 import { RedisClock } from '../adapters/redis/redis-clock.ts';
 import { checkLayout, readRedisHealth } from '../adapters/redis/redis-health.ts';
 import { RepeatingDuties } from '../adapters/redis/repeating-duties.ts';
+import { Scripts } from '../adapters/redis/scripts.ts';
+import { PlanKeeper } from '../gateway/plan-keeper.ts';
+import type { JobKind } from '../ports/telemetry.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import type { BerthConfig } from '../config/load.ts';
@@ -31,10 +37,45 @@ export async function startScorerProcess(
   await checkLayout(redis);
   const clock = new RedisClock();
   redis.on('ready', () => clock.distrust());
+  const scripts = new Scripts(redis);
   const care = new QueueCare(redis, keys, clock);
+  const status = new PoolStatus(redis, keys);
+  const onError = (err: Error): void => telemetry.log.warn({ err }, 'scorer.error');
+  const durations = new RedisDurationBook({ redis, keys, guesses: config.durations, onError });
+  await durations.start();
+  const mirror: LedgerMirror = new LedgerMirror({
+    redis,
+    blocking: connectRedis(config.redis.url, 'blocking', (err) =>
+      telemetry.log.debug({ err }, 'redis.error'),
+    ),
+    keys,
+    rules: config.rules,
+    onEvent: ({ kind, job, atMs }) => {
+      if (kind === 'dispatch') keeper.started(job.id, atMs);
+    },
+    onChange: () => keeper.changed(),
+    onError,
+  });
+  const keeper = new PlanKeeper({
+    ledger: () => mirror.ledger,
+    version: () => mirror.token,
+    residentModel: async () => status.resident(),
+    duration: ({ model, work }, cold) =>
+      durations.estimateOf(model, work?.route ?? '', (work?.kind ?? 'other') as JobKind, cold),
+    nowMs: async () => status.nowMs(),
+    publish: async (view) => status.publishPlan(JSON.stringify(view)),
+    telemetry,
+    onError,
+  });
+  await mirror.start();
   const store = await FileBodyStore.open(config.dataDir);
   const duties = createScorerDuties({
     care,
+    reconcile: async () => {
+      await mirror.check();
+      return reconcile({ redis, scripts, keys }, mirror.ledger);
+    },
+    plan: async () => keeper.plan(),
     store,
     telemetry,
     memory: () => readRedisHealth(redis),
@@ -48,10 +89,10 @@ export async function startScorerProcess(
       { name: 'pass', everyMs: config.scorer.intervalSeconds * 1000, run: duties.pass },
       { name: 'watch', everyMs: WATCH_MS, run: duties.watch },
     ],
-    onError: (err) => telemetry.log.warn({ err }, 'scorer.error'),
+    onError,
   });
   await repeating.start();
-  const publishing = publishMetrics(telemetry, new PoolStatus(redis, keys), 'scorer');
+  const publishing = publishMetrics(telemetry, status, 'scorer');
   const side =
     config.scorer.port === null
       ? undefined
@@ -67,6 +108,9 @@ export async function startScorerProcess(
       clearInterval(publishing);
       side?.close();
       await repeating.stop(2000);
+      keeper.stop();
+      durations.close();
+      await mirror.stop();
       redis.disconnect();
     },
   };

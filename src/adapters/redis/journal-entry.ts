@@ -34,8 +34,9 @@ export function journalPlace(token: string): JournalPlace {
 
 /** A job's facts for policy as the submission writes them; the script adds arrival and sequence and the brace. */
 export function openFacts(facts: JobFacts): string {
-  const { member, tier, base, model, bodyBytes } = facts;
-  return JSON.stringify({ m: member, r: tier, p: base, o: model, y: bodyBytes }).slice(0, -1);
+  const { member, tier, base, model, bodyBytes, route, kind } = facts;
+  const short = { m: member, r: tier, p: base, o: model, y: bodyBytes, t: route, k: kind };
+  return JSON.stringify(short).slice(0, -1);
 }
 
 /**
@@ -45,7 +46,7 @@ export function openFacts(facts: JobFacts): string {
 export function readFacts(id: string, json: string, rules: Rules): WaitingJob | undefined {
   const facts = parsed(json);
   if (facts === undefined) return undefined;
-  const { m, r, p, o, a, s } = facts;
+  const { m, r, p, o, a, s, t, k } = facts;
   if (typeof m !== 'string' || typeof r !== 'string' || typeof o !== 'string') return undefined;
   if (!isWhole(p) || !isWhole(a) || !isWhole(s)) return undefined;
   return {
@@ -57,6 +58,7 @@ export function readFacts(id: string, json: string, rules: Rules): WaitingJob | 
     model: o,
     arrivalMs: a,
     sequence: s,
+    ...(typeof t === 'string' && typeof k === 'string' ? { work: { route: t, kind: k } } : {}),
   };
 }
 

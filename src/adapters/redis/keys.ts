@@ -11,6 +11,8 @@ export interface PoolKeys {
   /** The stream of everything that happened to waiting and running jobs, and where it stands. */
   journal: string;
   journalHead: string;
+  /** The stream of dispatch records. */
+  dispatches: string;
   ingresses: string;
   log(jobId: string): string;
   payload(jobId: string): string;
@@ -35,6 +37,7 @@ export function poolKeys(poolName: string): PoolKeys {
     control: `${pool}:control`,
     journal: `${pool}:journal`,
     journalHead: `${pool}:journal:head`,
+    dispatches: `${pool}:dispatches`,
     ingresses: `${pool}:ingresses`,
     log: (jobId) => `${pool}:log:${jobId}`,
     payload: (jobId) => `${pool}:payload:${jobId}`,

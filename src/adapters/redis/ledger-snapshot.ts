@@ -19,6 +19,7 @@ const job = z.object({
   model: z.string(),
   arrivalMs: whole,
   sequence: whole,
+  work: z.strictObject({ route: z.string(), kind: z.string() }).optional(),
   eligibleAtMs: whole.optional(),
 });
 const schema = z.strictObject({

@@ -66,4 +66,41 @@ export class PoolStatus {
   async storeMarker(): Promise<string | undefined> {
     return (await this.redis.get(`${this.keys.pool}:store-marker`)) ?? undefined;
   }
+
+  /** The worker says which model is in GPU memory; null: nobody knows, or none is. */
+  async publishResident(model: string | null): Promise<void> {
+    await this.redis.set(`${this.keys.pool}:resident`, JSON.stringify({ model }));
+  }
+
+  /** The model in GPU memory, as the worker last said. */
+  async resident(): Promise<string | null> {
+    const json = await this.redis.get(`${this.keys.pool}:resident`);
+    return json === null ? null : (JSON.parse(json) as { model: string | null }).model;
+  }
+
+  /** The scorer publishes its plan, as JSON. */
+  async publishPlan(json: string): Promise<void> {
+    await this.redis.set(`${this.keys.pool}:plan`, json);
+  }
+
+  /** The published plan, as JSON. */
+  async plan(): Promise<string | undefined> {
+    return (await this.redis.get(`${this.keys.pool}:plan`)) ?? undefined;
+  }
+
+  /** The worker says by which policy it decides. */
+  async publishPolicyHash(hash: string): Promise<void> {
+    await this.redis.set(`${this.keys.pool}:policy-hash`, hash);
+  }
+
+  /** The hash of the policy the worker decides by. */
+  async policyHash(): Promise<string | undefined> {
+    return (await this.redis.get(`${this.keys.pool}:policy-hash`)) ?? undefined;
+  }
+
+  /** Redis TIME in whole milliseconds. */
+  async nowMs(): Promise<number> {
+    const [seconds, micros] = await this.redis.time();
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
 }

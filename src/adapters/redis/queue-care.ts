@@ -3,10 +3,13 @@ import type { EvictCode } from '../../errors.ts';
 import type { JobFacts } from '../../ports/job-queue.ts';
 import type { BandBacklog } from '../../ports/telemetry.ts';
 import type { PoolKeys } from './keys.ts';
+import { planNumbers } from './plan-numbers.ts';
 import type { RedisClock } from './redis-clock.ts';
 import { Scripts } from './scripts.ts';
 
 const PAGE = 1000;
+/** Jobs rewritten in one script, so that no other command waits long. */
+const NUMBERS_PAGE = 200;
 
 /** A waiting job that was removed without its own ingress asking. */
 export interface Eviction {
@@ -100,6 +103,38 @@ export class QueueCare {
       }
     }
     return bands;
+  }
+
+  /** Gives the waiting jobs the numbers of this order, first to last; returns how many were rewritten. */
+  async renumber(order: readonly string[]): Promise<number> {
+    const scores = new Map<string, number>();
+    const flat = await this.redis.zrange(`${this.keys.queue}prioritized`, '0', '-1', 'WITHSCORES');
+    for (let index = 0; index + 1 < flat.length; index += 2) {
+      scores.set(flat[index] ?? '', Number(flat[index + 1]));
+    }
+    const changes = planNumbers(order, scores);
+    let written = 0;
+    for (let start = 0; start < changes.length; start += NUMBERS_PAGE) {
+      const page = changes.slice(start, start + NUMBERS_PAGE);
+      const triples = page.flatMap(({ id, score }) => [
+        id,
+        Math.floor(score / 2 ** 32),
+        score % 2 ** 32,
+      ]);
+      written += Number(
+        await this.scripts.run('renumber', this.keys.pool, this.own({}), ...triples),
+      );
+    }
+    return written;
+  }
+
+  /** Lets the board show, for each of these jobs, what its JSON says. */
+  async show(terms: readonly { id: string; json: string }[]): Promise<void> {
+    for (let start = 0; start < terms.length; start += NUMBERS_PAGE) {
+      const page = terms.slice(start, start + NUMBERS_PAGE);
+      const pairs = page.flatMap(({ id, json }) => [id, json]);
+      await this.scripts.run('show', this.keys.pool, this.own({}), ...pairs);
+    }
   }
 
   /** Which of these jobs Redis still knows. */

@@ -38,6 +38,7 @@ const RECIPES = {
   repair: { keys: 1, fragments: QUEUE_FRAGMENTS },
   reconcile: { keys: 1, fragments: QUEUE_FRAGMENTS },
   renumber: { keys: 1, fragments: ['place'] },
+  show: { keys: 1 },
   own: { keys: 1 },
   'own-beat': { keys: 1 },
   revive: { keys: 1, fragments: QUEUE_FRAGMENTS },
