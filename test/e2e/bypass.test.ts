@@ -35,11 +35,12 @@ beforeAll(async () => {
     running,
     ...Array.from({ length: WAITING }, (_, index) => ask(`waits ${index}`)),
   ]);
-  await eventually(async () => (await depth()) === WAITING, {
+  await eventually(async () => expect(await depth()).toBe(WAITING), {
     what: 'a thousand jobs to wait',
-    timeoutMs: 30_000,
+    timeoutMs: 60_000,
+    everyMs: 100,
   });
-}, 60_000);
+}, 90_000);
 
 afterAll(async () => {
   leave.abort();
