@@ -56,6 +56,5 @@ function dispatch(
   if (ledger.run !== null) ledger.end(atMs, atMs - ledger.run.startedMs);
   ledger.arrive(job);
   ledger.wakeJob(job.id, atMs);
-  const waiting = ledger.jobs.get(job.id) ?? job;
-  ledger.dispatch({ band: waiting.band, job: waiting, passedOver }, atMs);
+  ledger.dispatch({ band: job.band, job, passedOver }, atMs);
 }
