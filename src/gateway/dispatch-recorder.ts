@@ -23,6 +23,7 @@ export interface DispatchRecorderDependencies {
 export class DispatchRecorder {
   private readonly dependencies: DispatchRecorderDependencies;
   private displaced: { jobId: string; by: Partial<Record<Term, WaitingJob>> } | undefined;
+  private load: { model: string; ms: number } = { model: '', ms: 0 };
 
   constructor(dependencies: DispatchRecorderDependencies) {
     this.dependencies = dependencies;
@@ -33,14 +34,22 @@ export class DispatchRecorder {
     const { job, atMs, kind } = event;
     if (kind === 'dispatch') this.dispatched(event, ledger);
     else if (kind === 'end' || kind === 'back') {
-      this.dependencies.log.add({ kind, atMs, id: job.id, usedMs: event.usedMs });
+      const { usedMs } = event;
+      const loadMs = Math.min(usedMs, this.load.model === job.model ? this.load.ms : 0);
+      this.dependencies.log.add({ kind, atMs, id: job.id, usedMs, loadMs });
       this.ended(job.id, event.usedMs);
     }
+  }
+
+  /** The model server loaded a model; it counts if it is the running job's. */
+  loaded(model: string, ms: number): void {
+    if (model === this.load.model) this.load.ms += ms;
   }
 
   private dispatched(event: Extract<LedgerEvent, { kind: 'dispatch' }>, ledger: Ledger): void {
     const job = ledger.jobs.get(event.job.id);
     if (job === undefined || ledger.run !== null) return;
+    this.load = { model: job.model, ms: 0 };
     const { atMs, passedOver } = event;
     const residentModel = this.dependencies.residentModel();
     const pick = { band: job.band, job, passedOver };

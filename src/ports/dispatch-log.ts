@@ -42,6 +42,8 @@ export interface EndRecord {
   readonly id: string;
   /** GPU time it used, in milliseconds. */
   readonly usedMs: number;
+  /** Part of it in which the model server loaded the job's model; 0 when it told of no load. */
+  readonly loadMs: number;
 }
 
 /** The last dispatches, kept for a while (`retention.dispatchRecords`). */

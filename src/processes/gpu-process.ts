@@ -86,7 +86,12 @@ export async function startGpuProcess(
   const { apiKey } = config.modelServer;
   const headers = apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`];
   const catalogue = new HttpModelCatalogue(modelServer, headers);
-  const resident = new ResidentModelWatch({ server: modelServer, headers, catalogue });
+  const resident = new ResidentModelWatch({
+    server: modelServer,
+    headers,
+    catalogue,
+    ignored: config.bypass.models,
+  });
   await resident.start();
   const durations = new RedisDurationBook({
     redis,
@@ -94,23 +99,24 @@ export async function startGpuProcess(
     guesses: config.durations,
     onError: (err) => log.debug({ err }, 'durations.error'),
   });
-  const publishResident = (): void => {
-    status.publishResident(resident.current()).catch(() => undefined);
-  };
-  resident.onChange(publishResident);
-  resident.onSwap(({ model, swappedMs }) => {
-    telemetry.modelSwapped({ model, swappedMs });
-    void durations.recordLoad({ model, ms: swappedMs });
-  });
-  publishResident();
-  await status.publishPolicyHash(policyHash(config));
-  const coldRuns = new Set<string>();
   let pickedWith: string | null = null;
   const recorder = new DispatchRecorder({
     residentModel: () => pickedWith,
     log: new RedisDispatchLog({ redis, keys, kept: config.retention.dispatchRecords }),
     telemetry,
   });
+  const publishResident = (): void => {
+    status.publishResident(resident.current()).catch(() => undefined);
+  };
+  resident.onChange(publishResident);
+  resident.onSwap(({ model, swappedMs }) => {
+    telemetry.modelSwapped({ model, swappedMs });
+    recorder.loaded(model, swappedMs);
+    void durations.recordLoad({ model, ms: swappedMs });
+  });
+  publishResident();
+  await status.publishPolicyHash(policyHash(config));
+  const coldRuns = new Set<string>();
   const worker = new BullGpuWorker({
     redis,
     blocking,

@@ -202,7 +202,7 @@ export function createMetrics(registry: Registry, process: ProcessKind, bands: r
     etaError: create.summary({
       name: 'berth_eta_error_seconds',
       help: 'Absolute error of the ETA given at admission, over the last hour.',
-      ...gpu,
+      ...scorer,
     }),
   };
 }
