@@ -1,9 +1,11 @@
 import type { MeasuredQueue } from './measured-queue.ts';
 
-const IN_FLIGHT = 64;
-
-/** Submits `count` jobs, 64 at a time; returns jobs accepted per second. */
-export async function timeAcceptance(queue: MeasuredQueue, count: number): Promise<number> {
+/** Submits `count` jobs, `inFlight` at a time; returns jobs accepted per second. */
+export async function timeAcceptance(
+  queue: Pick<MeasuredQueue, 'submit'>,
+  count: number,
+  inFlight = 64,
+): Promise<number> {
   let left = count;
   const startedAt = performance.now();
   const submitter = async (): Promise<void> => {
@@ -12,6 +14,6 @@ export async function timeAcceptance(queue: MeasuredQueue, count: number): Promi
       await queue.submit();
     }
   };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, submitter));
+  await Promise.all(Array.from({ length: inFlight }, submitter));
   return count / ((performance.now() - startedAt) / 1000);
 }

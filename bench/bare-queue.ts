@@ -3,11 +3,12 @@ import path from 'node:path';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { endProgram, firstMessage, startProgram } from './berth-processes.ts';
-import type { MeasuredQueue } from './measured-queue.ts';
-import { JOB_BODY, jobHeaders, jobPriority } from './measured-queue.ts';
+import type { JobMix, MeasuredQueue } from './measured-queue.ts';
+import { benchJob, jobHeaders, jobPriority, UNIFORM } from './measured-queue.ts';
 import { CHAT } from './model-server.ts';
 
 const QUEUE = 'bare';
+const BULK = 1000;
 
 /** What a bare job holds: the request itself, in clear. */
 export interface BareJob {
@@ -24,33 +25,42 @@ export class BareQueue implements MeasuredQueue {
   private readonly redis: Redis;
   private readonly worker: ChildProcess;
   private readonly origin: string;
+  private readonly mix: JobMix;
   private count = 0;
 
-  private constructor(redis: Redis, worker: ChildProcess, origin: string) {
+  private constructor(redis: Redis, worker: ChildProcess, origin: string, mix: JobMix) {
     this.redis = redis;
     this.queue = new Queue<BareJob>(QUEUE, { connection: redis });
     this.worker = worker;
     this.origin = origin;
+    this.mix = mix;
   }
 
   /** Resolves when its worker takes jobs. */
-  static async start(socket: string, origin: string, dir: string): Promise<BareQueue> {
+  static async start(
+    socket: string,
+    origin: string,
+    dir: string,
+    mix: JobMix = UNIFORM,
+  ): Promise<BareQueue> {
     const worker = startProgram(
       ['--import', 'tsx', 'bench/bare-worker-process.ts', socket, QUEUE],
       { NODE_ENV: 'production' },
       path.join(dir, 'bare.log'),
     );
     await firstMessage(worker, 'ready');
-    return new BareQueue(new Redis({ path: socket, maxRetriesPerRequest: null }), worker, origin);
+    const redis = new Redis({ path: socket, maxRetriesPerRequest: null });
+    return new BareQueue(redis, worker, origin, mix);
   }
 
   async submit(): Promise<void> {
-    this.count += 1;
-    const job = { origin: this.origin, path: CHAT, headers: jobHeaders(this.lane), body: JOB_BODY };
-    await this.queue.add('chat', job, {
-      priority: jobPriority(this.count),
-      removeOnComplete: true,
-    });
+    const { name, data, opts } = this.next();
+    await this.queue.add(name, data, opts);
+  }
+
+  async fill(count: number): Promise<void> {
+    for (let left = count; left > 0; left -= BULK)
+      await this.queue.addBulk(Array.from({ length: Math.min(left, BULK) }, () => this.next()));
   }
 
   async waiting(): Promise<number> {
@@ -61,5 +71,13 @@ export class BareQueue implements MeasuredQueue {
     await this.queue.close();
     this.redis.disconnect();
     await endProgram(this.worker);
+  }
+
+  private next() {
+    this.count += 1;
+    const { points, model, body } = benchJob(this.count, this.mix);
+    const headers = jobHeaders(this.lane, model);
+    const data: BareJob = { origin: this.origin, path: CHAT, headers, body };
+    return { name: 'chat', data, opts: { priority: jobPriority(points), removeOnComplete: true } };
   }
 }

@@ -5,27 +5,22 @@ import { connectRedis, whenReady } from '../src/adapters/redis/connection.ts';
 import { poolKeys } from '../src/adapters/redis/keys.ts';
 import { loadSeal } from '../src/adapters/storage/seal.ts';
 import type { Seal } from '../src/adapters/storage/seal.ts';
+import { nearestBand } from '../src/policy/band.ts';
+import { defaultRules } from '../src/policy/rules.ts';
 import type { JobFacts } from '../src/ports/job-queue.ts';
-import type { MeasuredQueue } from './measured-queue.ts';
-import { JOB_BODY, jobHeaders, jobPoints } from './measured-queue.ts';
-import { CHAT, MODEL } from './model-server.ts';
+import { timeAcceptance } from './acceptance.ts';
+import type { JobMix, MeasuredQueue } from './measured-queue.ts';
+import { benchJob, jobHeaders, UNIFORM } from './measured-queue.ts';
+import { CHAT } from './model-server.ts';
 
-const BODY = Buffer.from(JOB_BODY);
-const FACTS: JobFacts = {
+const SAME = {
   version: 1,
   method: 'POST',
   route: CHAT,
   kind: 'text',
-  model: MODEL,
   stream: false,
-  member: 'shared',
-  tier: 'free',
-  base: 0,
-  band: 'normal',
   mode: 'async',
-  bodyBytes: BODY.length,
-  bodySha256: createHash('sha256').update(BODY).digest('hex'),
-};
+} as const satisfies Partial<JobFacts>;
 
 /** Berth's queue as an ingress fills it, sealing included; async jobs, so that no connection has to wait. */
 export class BerthQueue implements MeasuredQueue {
@@ -33,11 +28,13 @@ export class BerthQueue implements MeasuredQueue {
   private readonly redis: Redis;
   private readonly queue: BullJobQueue;
   private readonly seal: Seal;
+  private readonly mix: JobMix;
   private count = 0;
 
-  private constructor(redis: Redis, seal: Seal) {
+  private constructor(redis: Redis, seal: Seal, mix: JobMix) {
     this.redis = redis;
     this.seal = seal;
+    this.mix = mix;
     this.queue = new BullJobQueue({
       redis,
       keys: poolKeys('gpu'),
@@ -48,25 +45,39 @@ export class BerthQueue implements MeasuredQueue {
   }
 
   /** `dataDir`: the running processes', for their sealing key. */
-  static async open(redisUrl: string, dataDir: string): Promise<BerthQueue> {
+  static async open(redisUrl: string, dataDir: string, mix: JobMix = UNIFORM): Promise<BerthQueue> {
     const redis = connectRedis(redisUrl, 'prompt', () => undefined);
     await whenReady(redis, 5000);
-    return new BerthQueue(redis, await loadSeal(dataDir, undefined));
+    return new BerthQueue(redis, await loadSeal(dataDir, undefined), mix);
   }
 
   async submit(): Promise<void> {
     this.count += 1;
     const id = randomUUID();
-    const points = jobPoints(this.count);
-    const head = { method: 'POST', target: CHAT, headers: jobHeaders(this.lane) };
+    const { member, tier, model, points, body: text } = benchJob(this.count, this.mix);
+    const body = Buffer.from(text);
+    const head = { method: 'POST', target: CHAT, headers: jobHeaders(this.lane, model) };
     await this.queue.submit({
       id,
-      facts: { ...FACTS, base: points },
+      facts: {
+        ...SAME,
+        model,
+        member,
+        tier,
+        base: points,
+        band: nearestBand(points, defaultRules),
+        bodyBytes: body.length,
+        bodySha256: createHash('sha256').update(body).digest('hex'),
+      },
       points,
       sealedHead: this.seal.close(id, Buffer.from(JSON.stringify(head))),
-      body: BODY,
+      body,
       caps: { waiting: null, bytes: null },
     });
+  }
+
+  async fill(count: number): Promise<void> {
+    await timeAcceptance(this, count, 256);
   }
 
   async waiting(): Promise<number> {
