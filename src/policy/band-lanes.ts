@@ -87,6 +87,13 @@ export class BandLanes implements BandView {
     return lane.waiting === 0 && this.lanes.delete(job.member);
   }
 
+  /** Closes the lanes in which nothing waits: of a state whose jobs were taken away unseen. */
+  closeEmptyLanes(): void {
+    for (const lane of this.lanes.values()) {
+      if (lane.waiting === 0) this.lanes.delete(lane.member);
+    }
+  }
+
   /** Lets a job that was counted in run when its turn comes. */
   offer(job: WaitingJob): void {
     const { tierBonus } = frontOf(job, this.#rules);

@@ -50,7 +50,10 @@ export class Ledger {
     for (const [band] of highestFirst) this.#bands.set(band, new BandLanes(band, rules));
   }
 
-  /** Goes on where `state` left off. Its bands must be those of the rules; otherwise `rebuild`. */
+  /**
+   * Goes on where `state` left off; a lane none of whose jobs waits any more is closed. Its bands must be those of the
+   * rules; otherwise `rebuild`.
+   */
   static from(state: LedgerState, rules: Rules): Ledger {
     const ledger = new Ledger(rules);
     ledger.#nowMs = state.nowMs;
@@ -62,6 +65,10 @@ export class Ledger {
     for (const job of state.jobs) {
       ledger.#band(job).lane(job.member).waiting += 1;
       ledger.#admit(job);
+    }
+    for (const band of ledger.#bands.values()) {
+      band.closeEmptyLanes();
+      ledger.#restIfIdle(band);
     }
     return ledger;
   }
@@ -137,7 +144,7 @@ export class Ledger {
       const passedOver = this.#run.passedOver.filter((member) => member !== job.member);
       this.#run = { ...this.#run, passedOver };
     }
-    this.#restIfIdle(job);
+    this.#restIfIdle(this.#band(job));
     return job;
   }
 
@@ -212,7 +219,7 @@ export class Ledger {
         this.#expected = { job, costMs: settled.costMs, endedMs: this.#nowMs, lane };
       }
     }
-    this.#restIfIdle(job);
+    this.#restIfIdle(band);
     return settled.costMs;
   }
 
@@ -287,9 +294,8 @@ export class Ledger {
     return band.leave(job);
   }
 
-  #restIfIdle(job: WaitingJob): void {
-    const band = this.#band(job);
-    if (band.lanes.size === 0 && this.#run?.job.band !== job.band) band.rest();
+  #restIfIdle(band: BandLanes): void {
+    if (band.lanes.size === 0 && this.#run?.job.band !== band.band) band.rest();
   }
 
   #tell(nowMs: number): void {

@@ -298,3 +298,20 @@ describe('jobs of one moment', () => {
     ]);
   });
 });
+
+describe('a state whose jobs were taken away unseen', () => {
+  test('is taken up without their lanes, and a band left with nothing forgets its debts', () => {
+    arrive('a1', { member: 'a' });
+    arrive('a2', { member: 'a' });
+    arrive('b1', { member: 'b' });
+    arrive('i1', { member: 'b', base: 100 });
+    arrive('i2', { member: 'b', base: 100 });
+    start(0);
+    ledger.end(minute, minute);
+    start(minute);
+    const jobs = ledger.state().jobs.filter((job) => job.id === jobId('a1'));
+    const taken = Ledger.from({ ...ledger.state(), run: null, jobs }, rules);
+    expect([...taken.bands.get('normal')!.lanes.keys()]).toEqual(['a']);
+    expect(taken.bands.get('interactive')!.state()).toMatchObject({ lanes: {}, finishTagMs: {} });
+  });
+});
