@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import type { JobId, WaitingJob } from '../../policy/job.ts';
 import { Ledger } from '../../policy/ledger.ts';
 import { applyEvent } from '../../policy/ledger-event.ts';
+import type { LedgerEvent } from '../../policy/ledger-event.ts';
 import type { Rules } from '../../policy/rules.ts';
 import { JOURNAL_START, readFacts, readJournalEntry } from './journal-entry.ts';
 import type { JournalEntry, JournalPlace } from './journal-entry.ts';
@@ -22,8 +23,8 @@ export interface LoadedLedger {
 /**
  * Reads the ledger from Redis.
  *
- * 1. The waiting jobs, in pages, while others go on changing the queue.
- * 2. The last snapshot of the books, or the empty books before the first entry; and every entry since.
+ * 1. The last snapshot of the books, or the empty books before the first entry.
+ * 2. After it the waiting jobs, in pages, while others go on changing the queue; and every entry since the snapshot.
  * 3. What waited at the snapshot's place: jobs without an entry since, and jobs whose first entry since took them
  *    away.
  * 4. The entries, one by one.
@@ -36,17 +37,14 @@ export async function loadLedger(
   rules: Rules,
 ): Promise<LoadedLedger> {
   // 1
-  const waiting = await readWaiting(redis, keys, rules);
-  // 2
   const [snapshotJson, [version, epoch]] = await Promise.all([
     redis.get(`${keys.pool}:ledger`),
     redis.hmget(keys.journalHead, 'v', 'e'),
   ]);
-  const head: JournalPlace =
-    version === null || version === undefined || !epoch
-      ? JOURNAL_START
-      : { version: Number(version), epoch };
+  const head = headOf(version, epoch);
   const snapshot = snapshotJson === null ? emptySnapshot(rules) : readSnapshot(snapshotJson, rules);
+  // 2
+  const waiting = await readWaiting(redis, keys, rules);
   const follows =
     snapshot !== undefined && (snapshot.epoch === head.epoch || snapshot.version === 0);
   const since = follows
@@ -69,6 +67,15 @@ export async function loadLedger(
       ? { version: snapshot.version, epoch: head.epoch }
       : { version: last.version, epoch: last.epoch };
   return { ledger, place, isRebuilt: false };
+}
+
+/** The place that the head names; the start when it is missing or damaged. */
+function headOf(
+  version: string | null | undefined,
+  epoch: string | null | undefined,
+): JournalPlace {
+  const isReadable = /^\d+$/.test(version ?? '') && /^\d+$/.test(epoch ?? '');
+  return isReadable ? { version: Number(version), epoch: epoch ?? '' } : JOURNAL_START;
 }
 
 function emptySnapshot(rules: Rules): LedgerSnapshot {
@@ -137,7 +144,7 @@ function waitingAt(
     const wasWaiting =
       kind === 'dispatch' ||
       kind === 'remove' ||
-      (kind === 'arrive' && isKnownBefore(snapshot, job));
+      (kind === 'arrive' && isKnownBefore(snapshot, event));
     if (wasWaiting) then.set(job.id, job);
     else then.delete(job.id);
   }
@@ -145,9 +152,10 @@ function waitingAt(
   return then;
 }
 
-/** An `arrive` of a job that arrived before the snapshot woke it from its backoff: it waited then. */
-function isKnownBefore(snapshot: LedgerSnapshot, job: WaitingJob): boolean {
-  return snapshot.books.nowMs > 0 && job.arrivalMs < snapshot.books.nowMs;
+/** An `arrive` later than the job's arrival woke it from its backoff: it waited then, where its lane was open. */
+function isKnownBefore(snapshot: LedgerSnapshot, { job, atMs }: LedgerEvent): boolean {
+  const lane = snapshot.books.bands[job.band]?.lanes[job.member];
+  return lane !== undefined && job.arrivalMs < atMs;
 }
 
 async function readWaiting(
