@@ -10,10 +10,18 @@
 -- A safety net: the worker keeps the stream short by itself.
 local JOURNAL_MAX = 500000
 
+-- The head's version and epoch; nothing when it is missing or damaged.
+local function journal_head(pool)
+  local head = redis.pcall('HMGET', pool .. ':journal:head', 'v', 'e')
+  local version, epoch = head[1], head[2]
+  if version and epoch and string.match(version, '^%d+$') and string.match(epoch, '^%d+$') then
+    return tonumber(version), epoch
+  end
+end
+
 local function journal_token(pool)
-  local head = rcall('HMGET', pool .. ':journal:head', 'v', 'e')
-  if not head[1] or not head[2] then return '0-0' end
-  return head[1] .. '-' .. head[2]
+  local version, epoch = journal_head(pool)
+  return version and string.format('%.0f-%s', version, epoch) or '0-0'
 end
 
 -- What waits for each member, by job: the size of its request in bytes. For the caps at submission.
@@ -25,19 +33,33 @@ local function count_waiting(pool, kind, id, facts)
   if kind == 'arrive' or kind == 'back' then rcall('HSET', key, id, led.y or 0) else rcall('HDEL', key, id) end
 end
 
+-- The stream holds entries that the count is yet to reach, or is no stream.
+local function cannot_follow(added)
+  return string.find(added.err, 'equal or smaller', 1, true) or string.find(added.err, 'WRONGTYPE', 1, true)
+end
+
+-- When the head was lost or does not fit the stream, the count starts over with this entry: whatever the stream holds
+-- belongs to another count, and whoever follows sees that by the epoch.
 local function note(pool, queue, kind, id, at, extra)
   local head, stream = pool .. ':journal:head', pool .. ':journal'
-  local version = rcall('HINCRBY', head, 'v', 1)
-  local epoch = rcall('HGET', head, 'e')
-  if not epoch then
-    -- The head is new, or was lost: whatever the stream holds belongs to another count.
-    rcall('DEL', stream)
-    epoch = string.format('%.0f', redis_now())
-    rcall('HSET', head, 'e', epoch)
-  end
   local facts = rcall('HGET', queue .. id, 'led') or ''
-  rcall('XADD', stream, 'MAXLEN', '~', JOURNAL_MAX, version .. '-' .. epoch,
-    'k', kind, 't', string.format('%.0f', at), 'j', id, 'f', facts, 'x', extra or '')
+  local function add(call, version, epoch)
+    return call('XADD', stream, 'MAXLEN', '~', JOURNAL_MAX, string.format('%.0f-%s', version, epoch),
+      'k', kind, 't', string.format('%.0f', at), 'j', id, 'f', facts, 'x', extra or '')
+  end
+  local version, epoch = journal_head(pool)
+  version = (version or 0) + 1
+  local added = epoch and add(redis.pcall, version, epoch)
+  if not epoch or (added.err and cannot_follow(added)) then
+    local running = redis.pcall('HGET', head, 'r')
+    rcall('DEL', head, stream)
+    version, epoch = 1, string.format('%.0f', redis_now())
+    add(rcall, version, epoch)
+    if type(running) == 'string' then rcall('HSET', head, 'r', running) end
+  elseif added.err then
+    error(added.err)
+  end
+  rcall('HSET', head, 'v', string.format('%.0f', version), 'e', epoch)
   count_waiting(pool, kind, id, facts)
   if kind == 'dispatch' then
     rcall('HSET', head, 'r', id)
@@ -46,12 +68,15 @@ local function note(pool, queue, kind, id, at, extra)
   end
 end
 
--- The entries after a version of this epoch; nil when they cannot follow it (another epoch, or a gap).
+-- The entries after a place; nil when they cannot follow it (another epoch, or a gap). Any count may follow the very
+-- beginning.
 local function journal_since(pool, token)
-  local version, epoch = string.match(token, '^(%d+)-(%d+)$')
-  local head = rcall('HMGET', pool .. ':journal:head', 'v', 'e')
-  if not head[1] or head[2] ~= epoch then return nil end
-  local entries = rcall('XRANGE', pool .. ':journal', string.format('%.0f', tonumber(version) + 1) .. '-0', '+')
-  if #entries ~= tonumber(head[1]) - tonumber(version) then return nil end
+  local known, known_epoch = string.match(token, '^(%d+)-(%d+)$')
+  local version, epoch = journal_head(pool)
+  known = tonumber(known)
+  if not version then return token == '0-0' and {} or nil end
+  if known > 0 and known_epoch ~= epoch then return nil end
+  local entries = rcall('XRANGE', pool .. ':journal', string.format('%.0f-0', known + 1), '+')
+  if #entries ~= version - known then return nil end
   return entries
 end
