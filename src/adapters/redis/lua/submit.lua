@@ -15,14 +15,22 @@ local known = rcall('HGET', queue .. id, 'arr')
 if known then return { id, tonumber(known), tostring(now) } end
 if rcall('ZCARD', queue .. 'prioritized') + rcall('ZCARD', queue .. 'delayed') >= own.waitingCap then return 'full' end
 
-if own.memberWaiting or own.memberBytes then
-  local key = pool .. ':member:' .. own.member
-  if own.memberWaiting and rcall('HLEN', key) >= own.memberWaiting then return 'member_full' end
-  if own.memberBytes then
-    local bytes = own.bytes
-    for _, each in ipairs(rcall('HVALS', key)) do bytes = bytes + (tonumber(each) or 0) end
-    if bytes > own.memberBytes then return 'member_full' end
+local counted = pool .. ':member:' .. own.member
+local function member_is_full()
+  if own.memberWaiting and rcall('HLEN', counted) >= own.memberWaiting then return true end
+  if not own.memberBytes then return false end
+  local bytes = own.bytes
+  for _, each in ipairs(rcall('HVALS', counted)) do bytes = bytes + (tonumber(each) or 0) end
+  return bytes > own.memberBytes
+end
+if member_is_full() then
+  -- Jobs that other hands removed were not counted out: nothing told whose they were.
+  for _, other in ipairs(rcall('HKEYS', counted)) do
+    if not rcall('ZSCORE', queue .. 'prioritized', other) and not rcall('ZSCORE', queue .. 'delayed', other) then
+      rcall('HDEL', counted, other)
+    end
   end
+  if member_is_full() then return 'member_full' end
 end
 
 bull_add(KEYS, { ARGV[1], ARGV[2], ARGV[3] })
