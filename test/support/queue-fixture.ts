@@ -50,6 +50,8 @@ export interface TestWorker {
   claims: ClaimedJob[];
   reports: RunReport[];
   errors: Error[];
+  /** How many jobs waited each time its books started over. */
+  rebuilds: number[];
   /** How often it was told that another owner took over. */
   fencedCount: number;
   close: () => Promise<void>;
@@ -94,6 +96,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
       claims: [],
       reports: [],
       errors: [],
+      rebuilds: [],
       fencedCount: 0,
       owner,
       worker: new BullGpuWorker({
@@ -112,6 +115,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
           seen.claims.push(job);
         },
         onReport: (report) => void seen.reports.push(report),
+        onRebuilt: (waiting) => void seen.rebuilds.push(waiting),
         onFenced: () => {
           seen.fencedCount += 1;
         },
