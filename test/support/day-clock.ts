@@ -10,7 +10,7 @@ export class DayClock {
   readonly #factor: number;
   #dayMs = 0;
   /** Real time at which the day stood at `#dayMs`; undefined while it stands still. */
-  #sinceMs: number | undefined = monotonicMs();
+  #sinceMs: number | undefined;
   #limitMs = Infinity;
 
   constructor(factor: number) {

@@ -78,7 +78,6 @@ export class DayPlay {
       this.#finish = resolve;
       this.#fail = reject;
     });
-    this.#clock.stop();
     this.#originMs = monotonicMs();
     this.#clock.go();
     this.#look();

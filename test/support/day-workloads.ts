@@ -22,6 +22,11 @@ export function builtIn(name: string, random: Random): DayWorkload {
   return scenario.workload(random);
 }
 
+/** Twenty shots of one film that wait together. */
+export function twentyShots(): DayWorkload {
+  return { arrivals: many(20, work('film', -100, 30)), chains: [], swapMs: 0 };
+}
+
 /** Two films of 40 shots each that come together, and a chat every five minutes. */
 export function twoFilms(): DayWorkload {
   return {

@@ -51,9 +51,9 @@ export class DaysPlayed {
     return { ...real, simulated };
   }
 
-  /** Ends all systems. */
+  /** Ends all systems; again does nothing. */
   async close(): Promise<void> {
-    for (const day of this.#prepared) await day.close();
+    for (const day of this.#prepared.splice(0)) await day.close();
   }
 }
 
