@@ -93,7 +93,7 @@ export class BullGpuWorker {
     const picker = new GpuPicker({
       mirror,
       residentModel: options.residentModel,
-      nowMs: () => options.clock.estimate(),
+      nowMs: () => options.clock.latest(),
       reconcile: async () => {
         await reconcile({ ...options, scripts }, mirror.ledger);
       },

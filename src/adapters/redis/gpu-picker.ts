@@ -24,7 +24,7 @@ export interface GpuPickerOptions {
   mirror: LedgerMirror;
   /** The model in GPU memory; null when it is not known. */
   residentModel: () => string | null;
-  /** Redis TIME as well as it is known here, in ms; 0 when it is not. */
+  /** Redis TIME as well as it is known here, in ms; Infinity when it is not: then nothing is held. */
   nowMs: () => number;
   /** Jobs stand elsewhere than the journal has them: to be told to the journal. */
   reconcile: () => Promise<void>;

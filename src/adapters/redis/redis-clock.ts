@@ -21,6 +21,14 @@ export class RedisClock {
     this.trustedFrom = performance.now() + forMs;
   }
 
+  /**
+   * Redis TIME now in whole milliseconds as well as it is known, trusted or not: for when a wait ends, which hangs
+   * on nobody's heartbeat. Infinity before the first reading: by then every wait is over.
+   */
+  latest(): number {
+    return this.offsetMs === undefined ? Infinity : Math.round(performance.now() + this.offsetMs);
+  }
+
   /** Redis TIME now in whole milliseconds, or 0, which no script believes, while there is no ground to trust it. */
   estimate(): number {
     if (this.offsetMs === undefined || performance.now() < this.trustedFrom) return 0;
