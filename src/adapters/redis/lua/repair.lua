@@ -19,6 +19,7 @@ for i = 1, #waiting, 2 do
     local right = score_of(pool, queue, id)
     if score ~= right then
       rcall('ZADD', queue .. 'prioritized', 'XX', string.format('%.0f', right), id)
+      rcall('HSET', queue .. id, 'priority', math.floor(right / 4294967296))
       moved = moved + 1
     end
   end
