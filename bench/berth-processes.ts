@@ -29,9 +29,12 @@ export function startProgram(
 }
 
 /** The first message it sends; rejects when it ends before. */
-export async function firstMessage(child: ChildProcess, type: string): Promise<{ port?: number }> {
+export async function firstMessage<T extends object = { port?: number }>(
+  child: ChildProcess,
+  type: string,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    child.on('message', (message: { type: string; port?: number }) => {
+    child.on('message', (message: T & { type: string }) => {
       if (message.type === type) resolve(message);
     });
     child.once('exit', (code) =>
@@ -53,7 +56,7 @@ export class BerthProcesses {
   readonly dataDir: string;
   readonly ingress: ChildProcess;
   readonly worker: ChildProcess;
-  private readonly scorer: ChildProcess;
+  readonly scorer: ChildProcess;
 
   private constructor(
     url: string,

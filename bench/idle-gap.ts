@@ -19,6 +19,7 @@ export class GapGpu {
   private wanted = 0;
   private held: (() => void) | undefined;
   private failure: unknown;
+  private model: string | undefined;
   private readonly keepFilled: () => Promise<void>;
   private readonly runMs: number;
 
@@ -37,6 +38,11 @@ export class GapGpu {
   /** Whether a job is being held. */
   get isHolding(): boolean {
     return this.held !== undefined;
+  }
+
+  /** The model that the job at hand wants; the job may have ended meanwhile. */
+  get modelAtHand(): string | undefined {
+    return this.model;
   }
 
   /** Lets jobs run until `count` gaps were seen, in ms each: end of an answer to arrival of the next request. */
@@ -66,6 +72,7 @@ export class GapGpu {
   private async run(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const arrivedAt = performance.now();
     if (this.endedAt !== undefined) this.gaps.push(arrivedAt - this.endedAt);
+    this.model = String(request.headers['x-bench-model']);
     request.resume();
     await once(request, 'end');
     await this.keepFilled().catch((error: unknown) => (this.failure = error));

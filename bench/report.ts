@@ -1,64 +1,57 @@
-import { ROWS } from './goals.ts';
 import type { Row } from './goals.ts';
-import type { Figures, Fsync } from './pass.ts';
+import type { Figures } from './pass.ts';
 import { spread } from './statistics.ts';
 
-/** One cell of the report. */
-export interface Cell {
-  row: Row;
-  fsync: Fsync;
-  text: string;
-  verdict: '' | 'met' | 'missed';
+/** One column of a table: a setting, and what its passes measured. */
+export interface Column<Name extends string> {
+  readonly name: Name;
+  readonly passes: readonly Figures[];
 }
 
-/** All cells of one setting, from the figures of its passes. */
-export function cells(fsync: Fsync, passes: readonly Figures[]): Cell[] {
-  return ROWS.map((row) => {
-    const { median, least, most } = spread(passes.map(row.of));
-    const goal = row.goal?.[fsync];
-    const isMet = goal === undefined || (row.isLeast === true ? median >= goal : median <= goal);
-    return {
-      row,
-      fsync,
-      text: `${show(median)} (${show(least)}-${show(most)})`,
-      verdict: goal === undefined ? '' : isMet ? 'met' : 'missed',
-    };
-  });
-}
-
-/** The whole report as a Markdown table, columns padded so that it also reads well in a terminal. */
-export function table(everysec: readonly Cell[], always: readonly Cell[]): string {
-  const lines = ROWS.map((row, index) => [
-    row.title,
-    row.unit,
-    withVerdict(everysec[index]),
-    withVerdict(always[index]),
-    goalText(row),
-  ]);
-  const head = ['figure: median of the passes (least-most)', 'unit', 'everysec', 'always', 'goal'];
+/** A Markdown table, columns padded so that it also reads well in a terminal; rows that nothing was measured for are left out. */
+export function table<Name extends string>(
+  rows: readonly Row<Name>[],
+  columns: readonly Column<Name>[],
+): string {
+  const lines = rows
+    .map((row) => [
+      row.title,
+      row.unit,
+      ...columns.map((column) => cell(row, column)),
+      goalText(row),
+    ])
+    .filter(([, , ...cells]) => cells.slice(0, columns.length).some((text) => text !== ''));
+  const head = [
+    'figure: median of the passes (least-most)',
+    'unit',
+    ...columns.map(({ name }) => name),
+    'goal',
+  ];
   const widths = head.map((_, column) =>
     Math.max(...[head, ...lines].map((line) => line[column]?.length ?? 0)),
   );
-  const show = (line: readonly string[]): string =>
+  const padded = (line: readonly string[]): string =>
     `| ${line.map((text, column) => text.padEnd(widths[column] ?? 0)).join(' | ')} |`;
-  return [show(head), show(widths.map((width) => '-'.repeat(width))), ...lines.map(show)].join(
-    '\n',
-  );
+  const rule = widths.map((width) => '-'.repeat(width));
+  return [head, rule, ...lines].map(padded).join('\n');
 }
 
-const withVerdict = (cell: Cell | undefined): string =>
-  cell === undefined ? '' : cell.verdict === '' ? cell.text : `${cell.text} ${cell.verdict}`;
+function cell<Name extends string>(row: Row<Name>, { name, passes }: Column<Name>): string {
+  const figures = passes.map(row.of);
+  if (figures.some(Number.isNaN)) return '';
+  const { median, least, most } = spread(figures);
+  const text = least === most ? show(median) : `${show(median)} (${show(least)}-${show(most)})`;
+  const goal = row.goal?.[name];
+  if (goal === undefined) return text;
+  return `${text} ${(row.isLeast === true ? median >= goal : median <= goal) ? 'met' : 'missed'}`;
+}
 
-function goalText({ goal, isLeast }: Row): string {
-  if (goal === undefined) return '';
-  const word = isLeast === true ? 'least' : 'most';
-  return goal.everysec === goal.always
-    ? `at ${word} ${goal.everysec}`
-    : `at ${word} ${goal.everysec}; ${goal.always}`;
+function goalText<Name extends string>({ goal = {}, isLeast }: Row<Name>): string {
+  const bounds = [...new Set(Object.values(goal))].join('; ');
+  return bounds === '' ? '' : `at ${isLeast === true ? 'least' : 'most'} ${bounds}`;
 }
 
 function show(value: number): string {
-  if (Number.isNaN(value)) return '?';
   if (Math.abs(value) >= 100) return String(Math.round(value));
-  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 0.1 ? 2 : 4);
 }
