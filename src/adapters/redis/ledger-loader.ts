@@ -37,14 +37,14 @@ export async function loadLedger(
   rules: Rules,
 ): Promise<LoadedLedger> {
   // 1
-  const [snapshotJson, [version, epoch]] = await Promise.all([
+  const [snapshotJson, before] = await Promise.all([
     redis.get(`${keys.pool}:ledger`),
-    redis.hmget(keys.journalHead, 'v', 'e'),
+    readHead(redis, keys),
   ]);
-  const head = headOf(version, epoch);
   const snapshot = snapshotJson === null ? emptySnapshot(rules) : readSnapshot(snapshotJson, rules);
   // 2
   const waiting = await readWaiting(redis, keys, rules);
+  const head = await readHead(redis, keys);
   const follows =
     snapshot !== undefined && (snapshot.epoch === head.epoch || snapshot.version === 0);
   const since = follows
@@ -52,13 +52,15 @@ export async function loadLedger(
     : undefined;
   const untouched = head.version === 0 && snapshotJson === null && waiting.size === 0;
   if (snapshot === undefined || since === undefined || (head.version === 0 && !untouched)) {
-    return { ...rebuild(waiting, rules), place: head };
+    return { ...rebuild(waiting, rules), place: before };
   }
   // 3
-  const ledger = Ledger.from(
-    { ...snapshot.books, jobs: [...waitingAt(snapshot, waiting, since).values()] },
-    rules,
-  );
+  const waitingThen = waitingAt(snapshot, waiting, since);
+  // Nothing can have waited before the first entry: the count started over since.
+  if (snapshotJson === null && waitingThen.size > 0) {
+    return { ...rebuild(waiting, rules), place: before };
+  }
+  const ledger = Ledger.from({ ...snapshot.books, jobs: [...waitingThen.values()] }, rules);
   // 4
   for (const { event } of since) applyEvent(ledger, event);
   const last = since.at(-1);
@@ -70,10 +72,8 @@ export async function loadLedger(
 }
 
 /** The place that the head names; the start when it is missing or damaged. */
-function headOf(
-  version: string | null | undefined,
-  epoch: string | null | undefined,
-): JournalPlace {
+async function readHead(redis: Redis, keys: PoolKeys): Promise<JournalPlace> {
+  const [version, epoch] = await redis.hmget(keys.journalHead, 'v', 'e');
   const isReadable = /^\d+$/.test(version ?? '') && /^\d+$/.test(epoch ?? '');
   return isReadable ? { version: Number(version), epoch: epoch ?? '' } : JOURNAL_START;
 }
