@@ -9,8 +9,9 @@
 -- hands that one out again, instead of popping a second job that nobody would run. A worker runs one job at a time,
 -- so whatever is locked for it while it fetches is the fruit of a fetch it never heard of.
 
--- BullMQ's number of the nominee: ahead of every other's, for the length of this script.
-local NOMINATED = '4294967296'
+-- BullMQ's number of the nominee, for the length of this script: ahead of every other's, whatever other hands have
+-- made of those.
+local NOMINATED = '-inf'
 
 -- keys: moveToActive's eleven keys; prefix, opts: its ARGV[1] and ARGV[3] (msgpack); own: our arguments: journal
 -- (what the worker knows), expect, nominee or '', passedOver (JSON), untilMs, waiting, inBackoff, force.
