@@ -119,7 +119,8 @@ export function replay(events: readonly Happened[], rules: Rules): Oracle {
   return oracle;
 }
 
-function happen(oracle: Oracle, event: Happened, rules: Rules): void {
+/** Enters one event in the books; it must fit what came before. */
+export function happen(oracle: Oracle, event: Happened, rules: Rules): void {
   const D = rules.aging.divisorSeconds * 1000;
   const tierBonuses = Object.values(rules.tiers).map((tier) => tier.bonus);
   const offset = Math.max(...tierBonuses) + rules.affinity.bonus;

@@ -10,7 +10,7 @@ import { GpuOwner } from '../../src/adapters/redis/gpu-owner.ts';
 import { poolKeys } from '../../src/adapters/redis/keys.ts';
 import { RedisClock } from '../../src/adapters/redis/redis-clock.ts';
 import { FileBodyStore } from '../../src/adapters/storage/file-body-store.ts';
-import { defaultRules } from '../../src/policy/rules.ts';
+import { defaultRules, type Rules } from '../../src/policy/rules.ts';
 import type { ClaimedJob, JobFacts, NewJob, RunJob } from '../../src/ports/job-queue.ts';
 
 /** A job with unremarkable facts. `points` also sets base and band. */
@@ -74,8 +74,10 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
     maxAttempts: 5,
   });
 
-  const rules = defaultRules;
-  const around: { residentModel: string | null } = { residentModel: null };
+  const around: { residentModel: string | null; rules: Rules } = {
+    residentModel: null,
+    rules: defaultRules,
+  };
 
   const startWorker = async (run: RunJob, redisUrl = url): Promise<TestWorker> => {
     const redis = connectRedis(redisUrl, 'patient', () => undefined);
@@ -102,7 +104,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
       worker: new BullGpuWorker({
         redis,
         blocking,
-        rules,
+        rules: around.rules,
         residentModel: () => around.residentModel,
         keys,
         clock,
@@ -137,7 +139,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
 
   return {
     keys,
-    /** What the workers are told of the model server. */
+    /** What workers go by: the rules from their start, the resident model at any time. */
     around,
     ingressId,
     queue,
