@@ -57,7 +57,7 @@ describe('order', () => {
       if (job.id === b) await backoffOver();
       if (job.id !== a || failed) return done;
       failed = true;
-      return { kind: 'retry', code: 'model_server_unreachable', message: 'x', delayMs: 20 };
+      return { kind: 'retry', code: 'model_server_unreachable', message: 'x', delayMs: 500 };
     });
     await eventually(() => seen.reports.length === 4, { ...soon, what: 'four runs' });
     expect(seen.dispatched).toEqual([a, b, a, c]);
