@@ -1,9 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { ConfigurationError } from '../config/configuration-error.ts';
 import { editKeys, readKeyEntries } from '../config/edit-keys.ts';
-import { configPath } from '../config/load.ts';
+import { configPath, loadConfig } from '../config/load.ts';
 import { keyEntry, KeyListError, keyTable, newKey, withKey, withoutKey } from './key-list.ts';
 import type { KeyEntry } from './key-list.ts';
+import { recordTrace, TraceError } from './record-trace.ts';
 
 interface AddOptions extends Omit<KeyEntry, 'name' | 'sha256' | 'caps' | 'maxPriority'> {
   /** Commander hands out no null. */
@@ -60,6 +61,14 @@ keys
     if (leftCount === 0) say('No key is left: Berth now serves its own machine alone, to anybody.');
   });
 
+berth
+  .command('trace')
+  .description('Writes the jobs that ran into a file for `npm run simulate -- --trace`.')
+  .argument('<file>', 'JSON lines; an old one of that name is replaced')
+  .action(async (file: string) => {
+    for (const line of await recordTrace(loadConfig(), file)) say(line);
+  });
+
 function points(text: string): number {
   if (!/^[+-]?[0-9]{1,5}$/.test(text))
     throw new InvalidArgumentError('a whole number from -10000 to 10000 is needed.');
@@ -91,7 +100,7 @@ function requiredFile(): string {
 /** What a person can act on is one line; anything else is a bug and keeps its stack. */
 function explain(error: unknown): string[] {
   if (error instanceof ConfigurationError) return [...error.lines];
-  if (error instanceof KeyListError) return [error.message];
+  if (error instanceof KeyListError || error instanceof TraceError) return [error.message];
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (code === undefined || syscall === undefined) throw error;
   const hint = code === 'EBUSY' ? '; mount its folder instead of the file itself' : '';

@@ -34,6 +34,11 @@ describe('a trace', () => {
     ['{"at": 1}', 'line 1 of the trace: seconds must be a number'],
     ['{"at": -1, "seconds": 2}', 'line 1 of the trace: at must be a number'],
     ['{"at": 1, "seconds": 2, "member": 7}', 'line 1 of the trace: member must be a string'],
+    ['{"at": 1, "seconds": 2, "priority": 0.5}', 'line 1 of the trace: priority must be a whole'],
+    ['{"at": 1, "seconds": 2, "priority": 10001}', 'line 1 of the trace: priority must be a whole'],
+    ['\n{"at": 1, "seconds": 2, "priorty": 1}', 'line 2 of the trace: priorty is not known'],
+    ['[1]', 'line 1 of the trace is no JSON object'],
+    [' \n', 'the trace holds no job'],
   ])('with %j is refused by its line', (text, message) => {
     expect(() => readTrace(text, 0)).toThrow(message);
   });
