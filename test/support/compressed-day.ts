@@ -51,7 +51,8 @@ export async function prepareDay(workload: DayWorkload, options: DayOptions): Pr
   };
   try {
     await demo.listen(0, '127.0.0.1');
-    const env = { BERTH_CONFIG: config };
+    // The scorer is not what is measured here, and dispatch is right without it.
+    const env = { BERTH_CONFIG: config, SCORER_INTERVAL_SECONDS: '15', LOG_LEVEL: 'warn' };
     const system = await BerthSystem.start({ modelServerUrl: demo.url, env });
     return {
       play: async () => {
