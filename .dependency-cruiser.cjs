@@ -71,7 +71,8 @@ module.exports = {
       'only what was written down elsewhere is parsed with zod: configuration, key file, snapshot of the books, traces',
       {
         path: '^(src|workers)/',
-        pathNot: '^src/(config/|cli/key-list\\.ts|adapters/redis/ledger-snapshot\\.ts|simulate/trace\\.ts)',
+        pathNot:
+          '^src/(config/|cli/key-list\\.ts|adapters/redis/ledger-snapshot\\.ts|simulate/trace\\.ts)',
       },
       { path: 'node_modules/zod' },
     ),
