@@ -47,6 +47,7 @@ export const BACKLOG_ROWS: readonly Row<BacklogColumn>[] = [
   { title: 'books as text', unit: 'ms', of: named('policy.snapshot') },
   { title: 'plan of all that wait', unit: 'ms', of: named('policy.plan') },
   { title: 'its view as text', unit: 'ms', of: named('policy.view') },
+  { title: 'that text made fit for one member', unit: 'ms', of: named('policy.view-masked') },
   { title: 'view, for each job', unit: 'KB', of: named('policy.view-kb') },
   {
     title: 'Redis memory of a waiting job beyond its body, Berth',

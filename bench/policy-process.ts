@@ -1,6 +1,7 @@
 /** What the policy alone costs, in a process of its own, so that no other work shares its memory. Sends `figures` of all settings. */
 import { writeSnapshot } from '../src/adapters/redis/ledger-snapshot.ts';
-import { queueView } from '../src/gateway/queue-view.ts';
+import { queueView, viewFor } from '../src/gateway/queue-view.ts';
+import type { QueueView } from '../src/gateway/queue-view.ts';
 import { nearestBand } from '../src/policy/band.ts';
 import { decide, decideAsItStands, displacedBy } from '../src/policy/decide.ts';
 import { jobId, memberId } from '../src/policy/job.ts';
@@ -75,6 +76,10 @@ function measure({ waiting, members }: Setting): Record<string, number> {
   const facts = { ...outlook, version: '1-1' };
   let view = '';
   const viewMs = spentMs(() => (view = JSON.stringify(queueView(ledger, planned, facts))));
+  const mask = (): void =>
+    void JSON.stringify(
+      viewFor(JSON.parse(view) as QueueView, benchJob(1, { members, models: 1 }).member),
+    );
   const place = { version: 1, epoch: '1' };
   return {
     'policy.decide': quantile(decideMs, 0.5),
@@ -82,6 +87,7 @@ function measure({ waiting, members }: Setting): Record<string, number> {
     'policy.displaced': quantile(displacedMs, 0.5),
     'policy.plan': planMs,
     'policy.view': viewMs,
+    'policy.view-masked': spentMs(mask),
     'policy.view-kb': view.length / 1000 / waiting,
     'policy.snapshot': spentMs(() => void writeSnapshot(place, ledger.state())),
   };
