@@ -21,7 +21,8 @@ export interface KeyWatchOptions {
 
 /**
  * Takes `keys` anew from the configuration file whenever its content changes, and nothing else of it. A file that is
- * gone or broken leaves the keys as they are and is logged once for each such content; one without keys takes away all
+ * gone or broken leaves the keys as they are and is logged once for each such content, when two looks found it the same:
+ * until then it may be half-written. One without keys takes away all
  * of them, and Berth serves its own machine alone. Content is compared, not times: a file put in the place of the old
  * one and a clock that stepped back make no difference. Ended by the function returned.
  */
@@ -30,15 +31,22 @@ export function watchKeys(options: KeyWatchOptions): () => void {
   let { keys } = options;
   /** The content looked at last, or why there was none. */
   let last = '';
+  /** Content that was faulty when it was seen first. */
+  let doubted: string | undefined;
   let isLooking = false;
 
   const look = async (): Promise<void> => {
     const text = await readFile(path, 'utf8').catch(asError);
     const seen = String(text);
     if (seen === last) return;
-    last = seen;
     const reading: KeyReading =
       typeof text === 'string' ? readKeys(path, text) : { keys: null, faults: [text.message] };
+    if (reading.keys === null && seen !== doubted) {
+      doubted = seen;
+      return;
+    }
+    last = seen;
+    doubted = undefined;
     if (reading.keys === null) {
       log.error({ faults: reading.faults, keptCount: keys.length }, 'keys.unreadable');
       return;

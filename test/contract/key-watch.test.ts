@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { KeyRing } from '../../src/ingress/key-ring.ts';
 import type { Logger } from '../../src/ports/logger.ts';
@@ -59,6 +60,18 @@ test('keys are taken from a file that was written over or put in the place of th
   renameSync(beside, file);
   await until(() => !knows('old'), 'the first key to be forgotten');
   expect(knows('new')).toBe(true);
+});
+
+test('a file that is caught half-written is looked at again before it is called broken', async () => {
+  await until(() => knows('old'), 'the first key');
+  const text = config('next');
+  for (let length = 0; length < text.length; length += 16) {
+    writeFileSync(file, text.slice(0, length));
+    await sleep(5);
+  }
+  writeFileSync(file, text);
+  await until(() => knows('next'), 'the whole file to count');
+  expect(count('keys.unreadable')).toBe(0);
 });
 
 test('a broken or missing file keeps the keys and is told once', async () => {
