@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openSidePort } from '../adapters/process/side-port.ts';
 import { connectRedis } from '../adapters/redis/connection.ts';
 import { reconcile } from '../adapters/redis/journal-reconciler.ts';
@@ -22,6 +23,8 @@ import { publishMetrics } from './publish-metrics.ts';
 
 /** How often jobs of dead ingresses are looked for, in ms. */
 const WATCH_MS = 500;
+/** How long the journal is left to gather before it is read on, in ms: the plan need not be newer, and the worker wants the cores. */
+const FOLLOW_PAUSE_MS = 100;
 
 /** Starts the scorer. Resolves after its first pass. */
 export async function startScorerProcess(
@@ -53,6 +56,7 @@ export async function startScorerProcess(
     onEvent: ({ kind, job, atMs }) => {
       if (kind === 'dispatch') keeper.started(job.id, atMs);
     },
+    pause: async () => sleep(FOLLOW_PAUSE_MS),
     onChange: () => keeper.changed(),
     onError,
   });

@@ -11,6 +11,7 @@ import { FencedError } from '../../ports/response-log.ts';
 import { composedBackend } from './composed-backend.ts';
 import type { GpuOwner } from './gpu-owner.ts';
 import { GpuPicker } from './gpu-picker.ts';
+import { HandOver } from './hand-over.ts';
 import { reconcile } from './journal-reconciler.ts';
 import { LedgerMirror } from './ledger-mirror.ts';
 import { GPU_QUEUE } from './keys.ts';
@@ -72,6 +73,7 @@ export class BullGpuWorker {
   private readonly scripts: Scripts;
   private readonly settlement: RunSettlement;
   private readonly mirror: LedgerMirror;
+  private readonly handOver: HandOver;
   private saving: NodeJS.Timeout | undefined;
   private savedToken = '';
   private readonly worker: Worker<JobFacts>;
@@ -82,8 +84,11 @@ export class BullGpuWorker {
   constructor(options: BullGpuWorkerOptions) {
     this.options = options;
     this.scripts = new Scripts(options.redis);
+    const handOver = new HandOver(options.onError);
+    this.handOver = handOver;
     this.mirror = new LedgerMirror({
       ...options,
+      pause: async () => handOver.over(),
       onRebuilt: (waiting) => {
         options.onRebuilt?.(waiting);
         void this.save(true);
@@ -92,13 +97,14 @@ export class BullGpuWorker {
     const { scripts, mirror } = this;
     const picker = new GpuPicker({
       mirror,
+      handOver,
       residentModel: options.residentModel,
       nowMs: () => options.clock.latest(),
       reconcile: async () => {
         await reconcile({ ...options, scripts }, mirror.ledger);
       },
     });
-    this.settlement = new RunSettlement({ ...options, scripts, picker });
+    this.settlement = new RunSettlement({ ...options, scripts, picker, handOver });
     this.worker = new Worker<JobFacts>(
       GPU_QUEUE,
       async (job: Job<JobFacts>, token?: string) => this.process(job, token ?? ''),
@@ -149,6 +155,7 @@ export class BullGpuWorker {
     clearTimeout(handBack);
     clearTimeout(giveUp);
     clearInterval(this.saving);
+    this.handOver.flush();
     if (this.options.redis.status === 'ready') await this.save(false);
     await this.mirror.stop();
   }
@@ -185,7 +192,7 @@ export class BullGpuWorker {
     const watch = setInterval(() => void this.watch(claimed.id, abort), WATCH_MS);
     const startedAt = performance.now();
     const idleMs = this.lastRunEndedAt === undefined ? undefined : startedAt - this.lastRunEndedAt;
-    setImmediate(() => this.options.onDispatch(claimed, idleMs));
+    this.handOver.after(() => this.options.onDispatch(claimed, idleMs));
     const log = new RedisResponseLogWriter({
       scripts: this.scripts,
       keys: this.options.keys,

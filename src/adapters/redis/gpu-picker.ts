@@ -1,5 +1,6 @@
 import { decideAsItStands } from '../../policy/decide.ts';
 import type { Decision } from '../../policy/decide.ts';
+import type { HandOver } from './hand-over.ts';
 import type { LedgerMirror } from './ledger-mirror.ts';
 import type { RawJournalEntry } from './journal-entry.ts';
 
@@ -22,6 +23,7 @@ export interface Nomination {
 /** What the picker works with. */
 export interface GpuPickerOptions {
   mirror: LedgerMirror;
+  handOver: HandOver;
   /** The model in GPU memory; null when it is not known. */
   residentModel: () => string | null;
   /** Redis TIME as well as it is known here, in ms; Infinity when it is not: then nothing is held. */
@@ -33,8 +35,6 @@ export interface GpuPickerOptions {
 /** Decides what the worker runs next, by the policy and the mirror of the queue, and hears what came of it. */
 export class GpuPicker {
   private readonly options: GpuPickerOptions;
-  private deferred: readonly RawJournalEntry[] = [];
-  private timer: NodeJS.Timeout | undefined;
 
   constructor(options: GpuPickerOptions) {
     this.options = options;
@@ -42,42 +42,30 @@ export class GpuPicker {
 
   /** The pick as things stand. */
   nominate(force = false): Nomination {
-    this.catchUp();
+    this.options.handOver.flush();
     return this.nomination(this.decision(this.options.nowMs()), force);
   }
 
   /** The pick for when the run has ended. `endedMs` is Redis TIME. */
   nominateAfter(endedMs: number, usedMs: number): Nomination {
-    this.catchUp();
+    this.options.handOver.begin();
     const { ledger } = this.options.mirror;
     return ledger.asIfEnded(endedMs, usedMs, () => this.nomination(this.decision(endedMs), false));
   }
 
-  /** What a script replied. After a fetch that gave a job out it waits until that job is on its way. */
-  heard(entries: readonly RawJournalEntry[] | undefined, isUnderWay: boolean): void {
-    this.catchUp();
-    if (entries === undefined) {
-      this.options.mirror.lose();
-    } else if (isUnderWay) {
-      this.deferred = entries;
-      this.timer = setTimeout(() => this.catchUp(), 2);
-    } else {
-      this.options.mirror.take(entries);
-    }
+  /** What a script replied. After a fetch that gave a job out it is read when that job is on its way. */
+  heard(entries: readonly RawJournalEntry[] | undefined, isHandedOut: boolean): void {
+    const { mirror, handOver } = this.options;
+    if (entries === undefined) mirror.lose();
+    else handOver.after(() => void mirror.take(entries));
+    if (isHandedOut) handOver.handedOut();
+    else handOver.flush();
   }
 
   /** Gets the ledger right again after a reply that said it is not. */
   async recover(isDrift: boolean): Promise<void> {
-    this.catchUp();
     await this.options.mirror.recover();
     if (isDrift) await this.options.reconcile();
-  }
-
-  private catchUp(): void {
-    clearTimeout(this.timer);
-    const entries = this.deferred;
-    this.deferred = [];
-    if (entries.length > 0) this.options.mirror.take(entries);
   }
 
   private decision(nowMs: number): Decision {

@@ -10,6 +10,8 @@ import { loadLedger } from './ledger-loader.ts';
 import { writeSnapshot } from './ledger-snapshot.ts';
 
 const BLOCK_MS = 1000;
+/** Entries read at once while following. */
+const READ_COUNT = 500;
 /** A blocking read that is silent for longer hangs on a dead connection. */
 const HUNG_AFTER_MS = 4000;
 /** Entries kept behind the last snapshot for those who follow. */
@@ -23,6 +25,8 @@ export interface LedgerMirrorOptions {
   blocking: Redis;
   keys: PoolKeys;
   rules: Rules;
+  /** Awaited before entries that were followed are applied, unless there are very many. */
+  pause?: () => Promise<void>;
   /** Called before each event that is new is applied. */
   onEvent?: (event: LedgerEvent, ledger: Ledger) => void;
   /** Called when new events have been applied. */
@@ -152,7 +156,9 @@ export class LedgerMirror {
     while (!this.isStopped()) {
       try {
         await this.recover();
-        this.take(await this.readOnce());
+        const entries = await this.readOnce();
+        if (entries.length > 0 && entries.length < READ_COUNT) await this.options.pause?.();
+        this.take(entries);
       } catch (error) {
         if (this.isStopped()) return;
         this.options.onError(error instanceof Error ? error : new Error(String(error)));
@@ -172,7 +178,7 @@ export class LedgerMirror {
       const from = this.place.version === 0 ? '0-0' : this.token;
       const reply = await blocking.xread(
         'COUNT',
-        500,
+        READ_COUNT,
         'BLOCK',
         BLOCK_MS,
         'STREAMS',

@@ -13,22 +13,24 @@ export interface RedisDispatchLogOptions {
 /** Dispatch records in a capped stream, one JSON each in field `r`; a dispatch and its end are two of them. */
 export class RedisDispatchLog implements DispatchLog {
   private readonly options: RedisDispatchLogOptions;
+  private unsent: string[] = [];
 
   constructor(options: RedisDispatchLogOptions) {
     this.options = options;
   }
 
   add(record: DispatchRecord | EndRecord): void {
-    const { redis, keys, kept } = this.options;
-    redis
-      .xadd(keys.dispatches, 'MAXLEN', '~', 2 * kept, '*', 'r', JSON.stringify(record))
-      .catch(() => undefined);
+    this.unsent.push(JSON.stringify(record));
+    if (this.unsent.length === 1) setImmediate(() => this.send());
   }
 
-  /** The newest records, newest first. */
-  async newest(count: number): Promise<(DispatchRecord | EndRecord)[]> {
-    const { redis, keys } = this.options;
-    const entries = await redis.xrevrange(keys.dispatches, '+', '-', 'COUNT', count);
-    return entries.map(([, [, json]]) => JSON.parse(json ?? 'null') as DispatchRecord | EndRecord);
+  private send(): void {
+    const { redis, keys, kept } = this.options;
+    const pipeline = redis.pipeline();
+    for (const json of this.unsent) {
+      pipeline.xadd(keys.dispatches, 'MAXLEN', '~', 2 * kept, '*', 'r', json);
+    }
+    this.unsent = [];
+    pipeline.exec().catch(() => undefined);
   }
 }

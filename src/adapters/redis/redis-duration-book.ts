@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { Durations, SAMPLES_KEPT } from '../../policy/durations.ts';
 import type {
@@ -13,6 +12,7 @@ import type { JobKind } from '../../ports/telemetry.ts';
 import { formatSeries, parseSeries } from './duration-series.ts';
 import type { SeriesName } from './duration-series.ts';
 import type { PoolKeys } from './keys.ts';
+import { Scripts } from './scripts.ts';
 
 /** What the book needs. */
 export interface RedisDurationBookOptions {
@@ -30,14 +30,13 @@ export interface RedisDurationBookOptions {
 /** Longest model id that is remembered, in characters. */
 const LONGEST_ID = 256;
 
-const recordLua = readFileSync(new URL('./lua/record-duration.lua', import.meta.url), 'utf8');
-
 /**
  * Durations in Redis: a list of times for each series, and a sorted set of the series by the revision of their last
  * sample, so that a reader fetches only what changed. A reading that fails leaves what was known.
  */
 export class RedisDurationBook implements DurationBook {
   private readonly options: RedisDurationBookOptions;
+  private readonly scripts: Scripts;
   private readonly prefix: string;
   private readonly known = new Map<string, { revision: number; ms: number[] }>();
   private durations: Durations;
@@ -47,6 +46,7 @@ export class RedisDurationBook implements DurationBook {
 
   constructor(options: RedisDurationBookOptions) {
     this.options = options;
+    this.scripts = new Scripts(options.redis);
     this.prefix = `${options.keys.pool}:durations:`;
     this.durations = new Durations([], [], options.guesses);
   }
@@ -88,15 +88,14 @@ export class RedisDurationBook implements DurationBook {
 
   private async add(series: SeriesName, ms: number): Promise<void> {
     if (!Number.isFinite(ms) || ms < 0 || series.model.length > LONGEST_ID) return;
-    const { redis, seriesKept = 500, onError } = this.options;
+    const { seriesKept = 500, onError } = this.options;
     const name = formatSeries(series);
     const numbers = [Math.round(ms), SAMPLES_KEPT, seriesKept].map(String);
     const values = [name, ...numbers, this.listKey('')];
     const { prefix } = this;
     try {
-      await redis.eval(
-        recordLua,
-        3,
+      await this.scripts.run(
+        'record-duration',
         `${prefix}used`,
         `${prefix}revision`,
         this.listKey(name),

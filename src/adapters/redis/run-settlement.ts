@@ -4,6 +4,7 @@ import type { Job, RedisQueueBackend } from 'bullmq';
 import type { ClaimedJob, JobFacts } from '../../ports/job-queue.ts';
 import type { GpuOwner } from './gpu-owner.ts';
 import type { GpuPicker, Nomination } from './gpu-picker.ts';
+import type { HandOver } from './hand-over.ts';
 import type { RawJournalEntry } from './journal-entry.ts';
 import type { PoolKeys } from './keys.ts';
 import type { RedisClock } from './redis-clock.ts';
@@ -46,6 +47,7 @@ interface Surroundings {
   clock: RedisClock;
   owner: GpuOwner;
   picker: GpuPicker;
+  handOver: HandOver;
   retention: { failedMs: number };
   onFenced: () => void;
 }
@@ -280,8 +282,7 @@ export class RunSettlement {
     if (typeof bull === 'number' && bull < 0) {
       throw new Error(`BullMQ refused the transition (${bull})`);
     }
-    // After the next job has begun: what is told or tidied up must not hold up the GPU.
-    if (reply !== undefined && onStored !== undefined) setImmediate(onStored);
+    if (reply !== undefined && onStored !== undefined) this.around.handOver.after(onStored);
     if (typeof bull === 'number') return [];
     const next = raw2NextJobData(bull as Parameters<typeof raw2NextJobData>[0]) as unknown[];
     const id = next[1];

@@ -42,6 +42,7 @@ const RECIPES = {
   own: { keys: 1 },
   'own-beat': { keys: 1 },
   revive: { keys: 1, fragments: QUEUE_FRAGMENTS },
+  'record-duration': { keys: 3 },
 } as const satisfies Record<string, Recipe>;
 
 /** Names of Berth's own scripts. */
