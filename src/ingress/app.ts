@@ -4,10 +4,12 @@ import express from 'express';
 import type { ErrorRequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { answerPreflight } from './cors.ts';
 import { drain } from './drain.ts';
 import { asGatewayError, sendError } from './error-response.ts';
 import type { Gatekeeper } from './gatekeeper.ts';
 import { identityOf } from './identity.ts';
+import { requestTarget } from './request-form.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
 import type { Proxy } from './routes/proxy.ts';
@@ -45,13 +47,9 @@ export function createIngress(dependencies: IngressDependencies): Server {
   app.disable('x-powered-by');
   app.disable('etag');
   app.use((request, response, next) => {
-    if (request.httpVersion !== '1.1' && request.httpVersion !== '1.0') {
-      sendError(
-        response,
-        new GatewayError('bad_request', 'only HTTP/1.0 and HTTP/1.1 are spoken here'),
-        ['Connection', 'close'],
-      );
-    } else if (isAdmitted(request, response, dependencies)) next();
+    if (!isAdmitted(request, response, dependencies)) return;
+    if (expectant.has(request)) response.writeContinue();
+    next();
   });
   app.get('/berth/healthz', (_request, response) => void response.type('text/plain').send('ok\n'));
   app.get('/berth/readyz', async (_request, response) => {
@@ -102,23 +100,40 @@ export function createIngress(dependencies: IngressDependencies): Server {
     app,
   );
   server.timeout = 0;
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    expectant.add(request);
+    app(request, response);
+  });
   return server;
 }
 
-/** Whether the gatekeeper lets a request in; one that it does not has got its answer. */
+/** Requests whose clients wait for a 100 before they send the body: it comes when they have been let in. */
+const expectant = new WeakSet<IncomingMessage>();
+
+/** Whether a request is well-formed and the gatekeeper lets it in; one that is not has got its answer. */
 function isAdmitted(
   request: IncomingMessage,
   response: ServerResponse,
   { gatekeeper, telemetry }: IngressDependencies,
 ): boolean {
+  let isWellFormed = false;
   try {
+    if (request.method === 'OPTIONS' && request.httpVersion.startsWith('1.')) {
+      answerPreflight(request, response);
+      drain(request);
+      return false;
+    }
+    request.url = requestTarget(request);
+    isWellFormed = true;
     gatekeeper.admit(request);
     return true;
   } catch (error) {
     const known = asGatewayError(error);
     if (known.code === 'internal_error') throw error;
     telemetry.jobRejected({ code: known.code as Parameters<Telemetry['jobRejected']>[0]['code'] });
-    sendError(response, known);
+    // Nobody knows where the next request begins: behind a malformed one, or when a body that was announced may not come.
+    const mustClose = !isWellFormed || expectant.has(request);
+    sendError(response, known, mustClose ? ['Connection', 'close'] : []);
     drain(request);
     return false;
   }

@@ -30,7 +30,8 @@ export interface IntakeRules {
 }
 
 interface ModelFinder {
-  push(bytes: Buffer): void;
+  /** Resolves when it can take more. */
+  push(bytes: Buffer): void | Promise<void>;
   finish(): Promise<void>;
   model(): string | undefined;
   isStream(): boolean;
@@ -61,7 +62,7 @@ export async function takeIn(
       bytes += piece.length;
       if (bytes > rules.maxBytes) throw tooLarge();
       hash.update(piece);
-      finder.push(piece);
+      await finder.push(piece);
       if (file === undefined && bytes > INLINE_BYTES) {
         if (!rules.mayStore()) {
           throw new GatewayError(
@@ -114,27 +115,41 @@ function jsonFinder(): ModelFinder {
 function multipartFinder(request: IncomingMessage): ModelFinder {
   let model = queryModel(request);
   let parser: BusboyInstance | undefined;
+  let onOver = (): void => undefined;
+  // A form that cannot be read has no model; its bytes still go to the model server, which says so.
+  const over = (): void => {
+    parser = undefined;
+    onOver();
+  };
   try {
-    parser = new Busboy({ headers: { 'content-type': request.headers['content-type'] ?? '' } });
+    parser = new Busboy({
+      headers: { 'content-type': request.headers['content-type'] ?? '' },
+      // As in llama-swap: a part with a file name is a file, any other one a value, whatever its type.
+      isPartAFile: (_name, _type, fileName) => fileName !== undefined,
+    });
     parser.on('field', (name, value) => {
       if (name === 'model') model ??= value;
     });
-    parser.on('file', (_name, file) => file.resume());
-    // A form that cannot be read has no model; its bytes still go to the model server, which says so.
-    parser.on('error', () => undefined);
+    parser.on('file', (_name, file) => {
+      file.on('error', over);
+      file.resume();
+    });
+    parser.on('error', over);
+    parser.on('finish', over);
   } catch {
     parser = undefined;
   }
   return {
-    push: (bytes) => parser?.write(bytes),
+    push: (bytes) => {
+      if (model === undefined) parser?.write(bytes);
+    },
     finish: () =>
       new Promise((resolve) => {
-        if (parser === undefined) {
+        if (model !== undefined || parser === undefined) {
           resolve();
           return;
         }
-        parser.on('finish', () => resolve());
-        parser.on('error', () => resolve());
+        onOver = resolve;
         parser.end();
       }),
     model: () => model,
@@ -205,7 +220,7 @@ function decoded(
         failure ??= tooLarge();
         decoder.destroy();
         resolve();
-      } else finder.push(piece);
+      } else void finder.push(piece);
     });
     decoder.on('end', resolve);
     decoder.on('error', () => {
@@ -214,9 +229,9 @@ function decoded(
     });
   });
   return {
-    push: (bytes) => {
+    push: async (bytes) => {
       if (failure !== undefined) throw failure;
-      decoder.write(bytes);
+      if (!decoder.write(bytes)) await Promise.race([drained(decoder), ended]);
     },
     finish: async () => {
       decoder.end();
@@ -227,4 +242,8 @@ function decoded(
     model: () => finder.model(),
     isStream: () => finder.isStream(),
   };
+}
+
+async function drained(decoder: Transform): Promise<void> {
+  await new Promise<void>((resolve) => void decoder.once('drain', resolve));
 }

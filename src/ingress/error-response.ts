@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import { errorCors } from './cors.ts';
 
 interface ErrorRow {
   status: number;
@@ -83,6 +84,7 @@ export function sendError(
     String(body.length),
     ...retry,
     ...challenge,
+    ...errorCors(response.req),
   ]);
   response.end(body);
 }

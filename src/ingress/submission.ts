@@ -1,20 +1,15 @@
 import type { IncomingMessage } from 'node:http';
-import { requestHeaders } from '../gateway/headers.ts';
 import type { Submission } from '../gateway/submit-job.ts';
 import type { IntakeBody } from './body-intake.ts';
 import type { Identity } from './identity.ts';
 import type { RouteMatch } from './route-table.ts';
+import { headersUpstream } from './upstream-headers.ts';
+import type { HeaderRules } from './upstream-headers.ts';
+
+export type { HeaderRules };
 
 /** A route whose requests become jobs. */
 export type GpuRoute = Extract<RouteMatch, { needsGpu: true }>;
-
-/** What happens to a client's headers on their way to the model server. */
-export interface HeaderRules {
-  /** Lower-case names of client headers that do not go upstream. */
-  droppedHeaders: ReadonlySet<string>;
-  /** Flat headers put in for the model server. */
-  addedHeaders: readonly string[];
-}
 
 /** What was found out about a request before it becomes a job. */
 export interface SubmissionFacts {
@@ -30,7 +25,7 @@ export interface SubmissionFacts {
 export function submissionOf(
   request: IncomingMessage,
   { id, match, model, body, identity }: SubmissionFacts,
-  { droppedHeaders, addedHeaders }: HeaderRules,
+  headerRules: HeaderRules,
 ): Submission {
   const all = (name: string): string[] => request.headersDistinct[name] ?? [];
   return {
@@ -38,7 +33,7 @@ export function submissionOf(
     head: {
       method: request.method ?? 'POST',
       target: request.url ?? '/',
-      headers: [...requestHeaders(request.rawHeaders, droppedHeaders), ...addedHeaders],
+      headers: headersUpstream(request, headerRules),
     },
     route: match.route,
     kind: match.kind,

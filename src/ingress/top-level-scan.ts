@@ -11,7 +11,7 @@ const KEPT_BYTES = 4096;
  */
 export class TopLevelScan {
   private readonly wanted: ReadonlySet<string>;
-  private readonly found = new Map<string, string | number | boolean>();
+  private readonly found = new Map<string, string | boolean | null>();
   private depth = 0;
   private inString = false;
   private escaped = false;
@@ -20,6 +20,8 @@ export class TopLevelScan {
   private key: string | undefined;
   private isValueNext = false;
   private bare = '';
+  /** The document has ended; what follows it counts no more. */
+  private isOver = false;
 
   constructor(wanted: readonly string[]) {
     this.wanted = new Set(wanted);
@@ -27,13 +29,25 @@ export class TopLevelScan {
 
   /** Takes the next bytes; any split is fine. */
   push(bytes: Uint8Array): void {
-    for (const byte of bytes) this.step(byte);
+    let quote = -2;
+    for (let at = 0; at < bytes.length; at += 1) {
+      if (this.isOver) return;
+      if (this.inString && !this.isKept && !this.escaped) {
+        // Long values of no interest, pictures say, are leapt over.
+        if (quote !== -1 && quote < at) quote = bytes.indexOf(QUOTE, at);
+        const end = quote === -1 ? bytes.length : quote;
+        const backslash = bytes.subarray(at, end).indexOf(BACKSLASH);
+        at = backslash < 0 ? end : at + backslash;
+        if (at >= bytes.length) return;
+      }
+      this.step(bytes[at] ?? 0);
+    }
   }
 
   /** The field as a string (numbers and booleans as written), or undefined. */
   string(name: string): string | undefined {
     const value = this.found.get(name);
-    return value === undefined ? undefined : String(value);
+    return value === undefined || value === null ? undefined : String(value);
   }
 
   /** Whether the field is the literal true. */
@@ -57,12 +71,17 @@ export class TopLevelScan {
         this.depth += 1;
         // A document that is an array has no fields; a nested value is none we want.
         if (this.depth === 1) this.isValueNext = byte === 0x5b;
-        else if (this.depth === 2) this.key = undefined;
+        else if (this.depth === 2) {
+          // It has a value, and that is no scalar: an equal key that follows does not count.
+          if (this.isValueNext) this.keep(null);
+          this.key = undefined;
+        }
         break;
       case 0x7d: // }
       case 0x5d: // ]
         this.endBare();
-        this.depth -= 1;
+        this.isOver = this.depth === 1;
+        this.depth = Math.max(0, this.depth - 1);
         break;
       case 0x3a: // :
         if (this.depth === 1) {
@@ -107,14 +126,14 @@ export class TopLevelScan {
     const { bare } = this;
     this.bare = '';
     if (bare === 'true' || bare === 'false') this.keep(bare === 'true');
-    else if (/^-?\d/.test(bare)) this.keep(bare);
+    else this.keep(/^-?\d/.test(bare) ? bare : null);
   }
 
   private isWanted(): boolean {
     return this.key !== undefined && this.wanted.has(this.key) && !this.found.has(this.key);
   }
 
-  private keep(value: string | number | boolean): void {
+  private keep(value: string | boolean | null): void {
     if (this.isWanted() && this.key !== undefined) this.found.set(this.key, value);
   }
 }

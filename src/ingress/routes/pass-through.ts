@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
-import { endToEnd, requestHeaders } from '../../gateway/headers.ts';
+import { endToEnd } from '../../gateway/headers.ts';
 import { ModelServerFault } from '../../ports/model-server.ts';
 import type { ModelServer, ModelServerRequest } from '../../ports/model-server.ts';
 import { sendError } from '../error-response.ts';
 import { HttpResponseSink } from '../response-sink.ts';
 import type { HeaderRules } from '../submission.ts';
+import { headersUpstream } from '../upstream-headers.ts';
 
 /** Requests that need no GPU: straight to the model server and back, as they are. */
 export class PassThrough {
@@ -45,10 +46,7 @@ export class PassThrough {
         {
           method: request.method ?? 'GET',
           target: request.url ?? '/',
-          headers: [
-            ...requestHeaders(request.rawHeaders, this.headerRules.droppedHeaders),
-            ...this.headerRules.addedHeaders,
-          ],
+          headers: headersUpstream(request, this.headerRules),
           body,
         },
         abort.signal,
