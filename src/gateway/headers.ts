@@ -34,6 +34,13 @@ export function requestHeaders(flat: readonly string[], drop: ReadonlySet<string
   );
 }
 
+/** The first value of a header in a flat list, by its lower-case name. */
+export function headerOf(flat: readonly string[], lowerName: string): string | undefined {
+  for (let index = 0; index + 1 < flat.length; index += 2)
+    if (flat[index]?.toLowerCase() === lowerName) return flat[index + 1];
+  return undefined;
+}
+
 function filterHeaders(flat: readonly string[], keep: (lowerName: string) => boolean): string[] {
   const kept: string[] = [];
   eachHeader(flat, (name, value) => {

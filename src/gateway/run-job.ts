@@ -8,7 +8,8 @@ import { ModelServerFault } from '../ports/model-server.ts';
 import type { ModelServer, ModelServerAnswer, ModelServerRequest } from '../ports/model-server.ts';
 import { FencedError } from '../ports/response-log.ts';
 import type { ResponseLogWriter } from '../ports/response-log.ts';
-import { endToEnd } from './headers.ts';
+import { AnswerCheck } from './answer-check.ts';
+import { endToEnd, headerOf } from './headers.ts';
 import { SUSPECT_STATUSES, transientAnswer } from './transient-answer.ts';
 
 /** A request as it is sealed beside its job. */
@@ -37,9 +38,10 @@ const SUSPECT_BYTES = 64 * 1024;
  *
  * 1. The request is put together again; a body that is gone fails the job.
  * 2. It goes upstream. No answer: repeated, or failed.
- * 3. An answer about the model server's own passing state: repeated, or, at the last attempt, passed on.
+ * 3. An answer about the model server's own passing state: repeated, or, at the last attempt, passed on and failed.
  * 4. Any other answer is the client's: head and body go to the log as they come.
- * 5. An abort ends the run at whatever stage, in the way its reason says.
+ * 5. One that broke off, that says an error in a stream, or that is no answer at all fails the job.
+ * 6. An abort ends the run at whatever stage, in the way its reason says.
  */
 export function createRunJob(dependencies: RunJobDependencies): RunJob {
   return async (job, log, signal) => {
@@ -88,31 +90,69 @@ async function run(
   }
   // 3
   const body = answer.body[Symbol.asyncIterator]();
-  const first = SUSPECT_STATUSES.has(answer.status) ? await readSuspect(body) : [];
-  if (first.length > 0 || SUSPECT_STATUSES.has(answer.status)) {
-    const transient = transientAnswer(
-      answer.status,
-      answer.headers,
-      Buffer.concat(first).toString(),
-    );
-    const retry =
-      transient &&
-      giveUpOrRetry(transient.code, 'the model server was not ready', transient.askedMs);
-    if (retry) return retry;
+  const isSuspect = SUSPECT_STATUSES.has(answer.status);
+  const { pieces: first, isWhole } = isSuspect
+    ? await readSuspect(body)
+    : { pieces: [], isWhole: false };
+  const transient = isSuspect
+    ? transientAnswer(answer.status, answer.headers, Buffer.concat(first).toString())
+    : undefined;
+  if (transient !== undefined) {
+    const message = 'the model server was not ready';
+    const retry = giveUpOrRetry(transient.code, message, transient.askedMs);
+    if (retry !== undefined) return retry;
+    if (first.length === 0) return { kind: 'failed', code: transient.code, message };
   }
   // 4
-  log.head({ status: answer.status, headers: endToEnd(answer.headers) });
+  const { status } = answer;
+  const { method, target } = request;
+  const { kind } = job.facts;
+  const check = new AnswerCheck({ method, target, kind, status, headers: answer.headers });
+  const refused = check.atHead();
+  if (refused !== undefined) {
+    await letGo(body, signal);
+    return { kind: 'failed', ...refused };
+  }
+  log.head({ status, headers: [...endToEnd(answer.headers), ...lengthOf(first, isWhole, answer)] });
   try {
     for (const piece of first) await log.write(piece);
-    for (let next = await body.next(); next.done !== true; next = await body.next())
+    for (let next = await body.next(); next.done !== true; next = await body.next()) {
+      check.push(next.value);
       await log.write(next.value);
+    }
   } catch (error) {
     if (signal.aborted || error instanceof FencedError || !(error instanceof ModelServerFault))
       throw error;
+    if (check.isDone) return { kind: 'completed' };
     const retry = giveUpOrRetry('model_server_truncated', error.message);
     return retry ?? { kind: 'failed', code: 'model_server_truncated', message: error.message };
   }
-  return { kind: 'completed' };
+  // 5
+  const fault = check.atEnd();
+  if (fault !== undefined) return { kind: 'failed', ...fault };
+  return transient === undefined
+    ? { kind: 'completed' }
+    : { kind: 'failed', code: transient.code, message: 'the model server was not ready' };
+}
+
+/** Ends the reading of a body nobody wants; a generator lets go of its connection only once it was asked for a piece. */
+async function letGo(body: AsyncIterator<Buffer>, signal: AbortSignal): Promise<void> {
+  try {
+    await readSuspect(body);
+    await body.return?.();
+  } catch (error) {
+    if (signal.aborted) throw error;
+  }
+}
+
+/** The length of a body that was read whole, so that everybody after us can tell that it is. */
+function lengthOf(
+  pieces: readonly Buffer[],
+  isWhole: boolean,
+  answer: ModelServerAnswer,
+): string[] {
+  if (!isWhole || headerOf(answer.headers, 'content-length') !== undefined) return [];
+  return ['Content-Length', String(pieces.reduce((sum, piece) => sum + piece.length, 0))];
 }
 
 async function rebuild(
@@ -137,16 +177,18 @@ async function rebuild(
 
 const hasNoBody = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
-async function readSuspect(body: AsyncIterator<Buffer>): Promise<Buffer[]> {
+async function readSuspect(
+  body: AsyncIterator<Buffer>,
+): Promise<{ pieces: Buffer[]; isWhole: boolean }> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   while (bytes < SUSPECT_BYTES) {
     const next = await body.next();
-    if (next.done === true) break;
+    if (next.done === true) return { pieces, isWhole: true };
     pieces.push(next.value);
     bytes += next.value.length;
   }
-  return pieces;
+  return { pieces, isWhole: false };
 }
 
 function aborted(job: ClaimedJob, reason: unknown): RunResult {

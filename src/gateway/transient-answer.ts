@@ -1,3 +1,6 @@
+import { headerOf } from './headers.ts';
+import { readUpstreamError } from './upstream-error.ts';
+
 /** An answer that speaks of the model server's state, not of the request: worth another attempt. */
 export interface TransientAnswer {
   code: 'model_server_unreachable' | 'model_unavailable';
@@ -12,20 +15,21 @@ const PASSING_500 = /unloaded|shutting down|reload|exited prematurely|not ready/
 
 /**
  * Whether an answer is llama-swap's own word on a passing state (research: its error table): 502 from its proxy, 503
- * while a process is not ready, 429 of its concurrency limit, and those of its 500s that a moment mends. A status that
- * the model itself sent is never one.
+ * while a process is not ready, 429 of its concurrency limit, and those of its 500s that a moment mends; or that of a
+ * web server in between that has lost it (502 and 503 in HTML). A status that the model itself sent is never one.
  */
 export function transientAnswer(
   status: number,
   headers: readonly string[],
   body: string,
 ): TransientAnswer | undefined {
-  const error = readError(body);
+  const error = readUpstreamError(body);
   const asked = retryAfterMs(headers);
   const wait = asked === undefined ? {} : { askedMs: asked };
-  if (status === 502 && (body.trim() === '' || error.isOwn))
+  const isPage = isHtml(headers);
+  if (status === 502 && (body.trim() === '' || error.isOwn || isPage))
     return { code: 'model_server_unreachable', ...wait };
-  if (status === 503 && error.isOwn) return { code: 'model_unavailable', ...wait };
+  if (status === 503 && (error.isOwn || isPage)) return { code: 'model_unavailable', ...wait };
   if (
     status === 429 &&
     (error.code === 'concurrency_limit' || error.isOwn || error.message === 'Too many requests')
@@ -37,32 +41,12 @@ export function transientAnswer(
   return undefined;
 }
 
-/** Reads both shapes of llama-swap's errors: `error` as a string (to v250) and as an object (from v251). */
-function readError(body: string): { isOwn: boolean; code: string; message: string } {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body);
-  } catch {
-    return { isOwn: false, code: '', message: body };
-  }
-  if (typeof parsed !== 'object' || parsed === null) return { isOwn: false, code: '', message: '' };
-  const { src, error } = parsed as { src?: unknown; error?: unknown };
-  const isOwn = src === 'llama-swap';
-  if (typeof error === 'string') return { isOwn, code: '', message: error };
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
-  return {
-    isOwn,
-    code: typeof code === 'string' ? code : '',
-    message: typeof message === 'string' ? message : '',
-  };
+/** Whether flat headers say that the body is a web page: no inference route answers in one. */
+export function isHtml(headers: readonly string[]): boolean {
+  return /^(?:text\/html|application\/xhtml)/i.test(headerOf(headers, 'content-type') ?? '');
 }
 
 function retryAfterMs(headers: readonly string[]): number | undefined {
-  for (let index = 0; index + 1 < headers.length; index += 2) {
-    if (headers[index]?.toLowerCase() === 'retry-after') {
-      const value = headers[index + 1]?.trim() ?? '';
-      return /^\d{1,5}$/.test(value) ? Number(value) * 1000 : undefined;
-    }
-  }
-  return undefined;
+  const value = headerOf(headers, 'retry-after')?.trim() ?? '';
+  return /^\d{1,5}$/.test(value) ? Number(value) * 1000 : undefined;
 }
