@@ -16,6 +16,7 @@ export default {
     layer('policy'),
     layer('contract'),
     layer('integration'),
+    layer('conformance'),
     layer('e2e'),
     layer('browser'),
     layer('chaos'),

@@ -18,6 +18,7 @@ const statics = ['format:check', 'lint', 'typecheck', 'deps', 'dead'];
 const layers = [
   { names: ['policy', 'contract'], workers: 2 },
   { names: ['integration'], workers: 1 },
+  { names: ['conformance'], workers: 1 },
   { names: ['e2e'], workers: 1 },
   { names: ['browser'], workers: 1 },
   { names: ['chaos'], workers: 1 },

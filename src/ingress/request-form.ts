@@ -34,7 +34,7 @@ export function requestTarget(request: IncomingMessage): string {
   }
   // 2
   const target = originForm(request.url ?? '/', request.headers.host ?? '');
-  const [path = '/', query] = splitOnce(target);
+  const [path, query] = splitOnce(target);
   // 3
   if (!path.startsWith('/') || /[\\#\p{Cc}]|%5c/iu.test(path) || CODED_CONTROL.test(path))
     throw bad('the request target is not a path');
