@@ -3,7 +3,7 @@ import { planAhead } from '../policy/plan.ts';
 import type { Estimate } from '../policy/plan.ts';
 import type { WaitingJob } from '../policy/job.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import { queueView } from './queue-view.ts';
+import { LISTED, queueView } from './queue-view.ts';
 import type { QueueView } from './queue-view.ts';
 
 /** What keeping a plan needs. */
@@ -60,8 +60,8 @@ export class PlanKeeper {
     }
   }
 
-  /** Makes and publishes a plan now; the order of the waiting jobs' ids. */
-  async plan(): Promise<QueueView> {
+  /** Makes and publishes a plan now; also returns the ids of all waiting jobs in its order. */
+  async plan(): Promise<{ view: QueueView; order: string[] }> {
     this.isStale = false;
     const { dependencies } = this;
     const [residentModel, nowMs] = await Promise.all([
@@ -71,17 +71,17 @@ export class PlanKeeper {
     const startedAt = performance.now();
     const { duration } = dependencies;
     const ledger = dependencies.ledger();
-    const planned = planAhead(ledger, { nowMs, residentModel, duration });
+    const planned = planAhead(ledger, { nowMs, residentModel, duration, foreseen: LISTED });
     const version = dependencies.version();
     const view = queueView(ledger, planned, { version, nowMs, residentModel, duration });
     const costMs = performance.now() - startedAt;
     this.restMs = Math.max(LEAST_MS, costMs * REST_FACTOR);
-    for (const { job, startsIn } of planned) {
+    for (const { job, startsIn } of planned.slice(0, LISTED)) {
       if (!this.promised.has(job.id)) this.promised.set(job.id, nowMs + startsIn.p50Ms);
     }
-    if (this.promised.size > planned.length) this.forgetOthers(ledger);
+    if (this.promised.size > Math.min(planned.length, LISTED)) this.forgetOthers(ledger);
     await dependencies.publish(view);
-    return view;
+    return { view, order: planned.map(({ job }) => job.id) };
   }
 
   /** No more plans. */

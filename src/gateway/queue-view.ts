@@ -10,6 +10,9 @@ export interface EtaSeconds {
   readonly p90: number;
 }
 
+/** Jobs that a view lists, from the head of the plan: beyond that it takes longer to read than it is true. */
+export const LISTED = 10_000;
+
 /** What is shown of any job in the queue. Another member's job shows no id, member or model. */
 export interface ShownJob {
   readonly id: string | null;
@@ -55,6 +58,9 @@ export interface QueueView {
   readonly version: string;
   readonly resident_model: string | null;
   readonly running: ShownRun | null;
+  /** How many jobs wait in all. */
+  readonly waiting_total: number;
+  /** The head of the plan: at most 10,000 jobs. */
   readonly waiting: readonly ShownWait[];
 }
 
@@ -78,7 +84,8 @@ export function queueView(
     version,
     resident_model: residentModel,
     running: runOf(ledger, facts),
-    waiting: planned.map(({ job, position, startsIn, endsIn }) => {
+    waiting_total: planned.length,
+    waiting: planned.slice(0, LISTED).map(({ job, position, startsIn, endsIn }) => {
       const standing = standingOf(ledger, job, residentModel, nowMs);
       const { aging, effective } = standing.score;
       return {

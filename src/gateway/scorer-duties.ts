@@ -25,7 +25,7 @@ export interface ScorerDependencies {
   /** Makes the journal say what BullMQ's sets say. */
   reconcile: () => Promise<number>;
   /** Makes and publishes the plan. */
-  plan: () => Promise<QueueView>;
+  plan: () => Promise<{ view: QueueView; order: readonly string[] }>;
   store: BodyStore;
   telemetry: Telemetry;
   memory: () => Promise<{ usedBytes: number; maxBytes: number }>;
@@ -79,10 +79,9 @@ export function createScorerDuties(dependencies: ScorerDependencies): {
   const pass = async (): Promise<void> => {
     const startedAt = performance.now();
     const repaired = (await care.repair()) + (await dependencies.reconcile());
-    const { waiting: planned } = await dependencies.plan();
-    const order = planned.flatMap(({ id }) => id ?? []);
+    const { view, order } = await dependencies.plan();
     const rewritten = repaired + (await care.renumber(order));
-    await care.show(planned.slice(0, SHOWN).flatMap(shownTerms));
+    await care.show(view.waiting.slice(0, SHOWN).flatMap(shownTerms));
     const { usedBytes, maxBytes } = await dependencies.memory();
     const isShort = maxBytes > 0 && usedBytes > maxBytes * dependencies.admitBelowFraction * 0.9;
     await store.removeJobs(await care.sweepRetention(isShort ? EARLY : 0));

@@ -16,6 +16,11 @@ export interface PlanOutlook {
   readonly residentModel: string | null;
   /** GPU time of a job; `cold`: the model must be loaded first, that included. */
   readonly duration: (job: WaitingJob, cold: boolean) => Estimate;
+  /**
+   * How many jobs are decided one by one; those behind them stand by base priority, then arrival, and are taken to
+   * need no loads. Default: all. A plan of very many jobs costs seconds, and its end is wrong before it is reached.
+   */
+  readonly foreseen?: number;
 }
 
 /** A waiting job in the plan. */
@@ -51,7 +56,7 @@ export function planAhead(ledger: Ledger, outlook: PlanOutlook): PlannedJob[] {
   const runFor = (estimate: Estimate, startedMs: number): void => {
     atMs = Math.max(atMs, startedMs + Math.round(estimate.p50Ms));
     spread += (estimate.p90Ms - estimate.p50Ms) ** 2;
-    books.end(atMs, atMs - startedMs);
+    if (books.run !== null) books.end(atMs, atMs - startedMs);
   };
 
   if (books.run !== null) {
@@ -60,21 +65,31 @@ export function planAhead(ledger: Ledger, outlook: PlanOutlook): PlannedJob[] {
     residentModel = job.model;
     runFor(outlook.duration(job, cold), startedMs);
   }
-  for (;;) {
+  const plan = (job: WaitingJob, cold: boolean): void => {
+    const startsIn = inFromNow();
+    runFor(outlook.duration(job, cold), atMs);
+    planned.push({ job, position: planned.length + 1, startsIn, endsIn: inFromNow() });
+  };
+  while (planned.length < (outlook.foreseen ?? Infinity)) {
     const decision = decide(books, residentModel, atMs);
     if (decision.kind === 'run') {
       const { job } = decision.pick;
       books.dispatch(decision.pick, atMs);
-      const startsIn = inFromNow();
-      runFor(outlook.duration(job, job.model !== residentModel), atMs);
+      plan(job, job.model !== residentModel);
       residentModel = job.model;
-      planned.push({ job, position: planned.length + 1, startsIn, endsIn: inFromNow() });
     } else if (decision.untilMs === null) {
       return planned;
     } else {
       atMs = decision.untilMs;
     }
   }
+  const rest = [...books.jobs.values()];
+  for (const job of rest.sort(byBase)) plan(job, false);
+  return planned;
+}
+
+function byBase(one: WaitingJob, other: WaitingJob): number {
+  return other.base - one.base || one.sequence - other.sequence;
 }
 
 function withoutHold(rules: Rules): Rules {

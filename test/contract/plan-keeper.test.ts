@@ -83,7 +83,7 @@ describe('a plan', () => {
 
   test('that is asked for is made at once', async () => {
     arrive('a');
-    const view = await keeper.plan();
+    const { view } = await keeper.plan();
     expect(view.waiting.map(({ id }) => id)).toEqual(['a']);
     expect(published).toHaveLength(1);
   });

@@ -37,6 +37,31 @@ describe('the plan', () => {
     expect(ledger.jobs.size).toBe(2);
   });
 
+  test('foresees as many as are asked for; the rest stand by base priority and arrival', () => {
+    const ledger = new Ledger(defaultRules);
+    const jobs = [
+      aJob({ id: 'late', base: 5, sequence: 4 }),
+      aJob({ id: 'early', base: 5, sequence: 3 }),
+      aJob({ id: 'low', base: -5, sequence: 1, model: 'other' }),
+      aJob({ id: 'high', base: 9, sequence: 5 }),
+    ];
+    for (const job of jobs) ledger.arrive(job);
+    const plan = planAhead(ledger, outlook({ foreseen: 1 }));
+    expect(plan).toMatchObject([
+      { job: { id: 'high' }, position: 1 },
+      { job: { id: 'early' }, position: 2, startsIn: exactly(20 * second) },
+      { job: { id: 'late' }, position: 3 },
+      {
+        job: { id: 'low' },
+        position: 4,
+        startsIn: exactly(60 * second),
+        endsIn: exactly(80 * second),
+      },
+    ]);
+    expect(planAhead(ledger, outlook({ foreseen: 0 }))).toHaveLength(4);
+    expect(ledger.jobs.size).toBe(4);
+  });
+
   test('begins when the running job is expected to end', () => {
     const ledger = new Ledger(defaultRules);
     ledger.arrive(aJob({ id: 'runs' }));

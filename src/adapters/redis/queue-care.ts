@@ -8,6 +8,8 @@ import type { RedisClock } from './redis-clock.ts';
 import { Scripts } from './scripts.ts';
 
 const PAGE = 1000;
+/** Jobs whose numbers are read at once. */
+const SCORES_PAGE = 10_000;
 /** Jobs rewritten in one script, so that no other command waits long. */
 const NUMBERS_PAGE = 200;
 
@@ -35,7 +37,14 @@ export class QueueCare {
 
   /** Puts every waiting job back to its place; returns how many were not there. */
   async repair(): Promise<number> {
-    return Number(await this.scripts.run('repair', this.keys.pool, this.own({})));
+    let repaired = 0;
+    for (let start = 0; ; start += PAGE) {
+      const own = this.own({ start, stop: start + PAGE - 1 });
+      const reply = await this.scripts.run('repair', this.keys.pool, own);
+      const [moved, seen] = reply as [number, number];
+      repaired += moved;
+      if (seen < PAGE) return repaired;
+    }
   }
 
   /** Evicts waiting jobs whose ingress died; returns all evictions that nobody reported yet. */
@@ -107,12 +116,7 @@ export class QueueCare {
 
   /** Gives the waiting jobs the numbers of this order, first to last; returns how many were rewritten. */
   async renumber(order: readonly string[]): Promise<number> {
-    const scores = new Map<string, number>();
-    const flat = await this.redis.zrange(`${this.keys.queue}prioritized`, '0', '-1', 'WITHSCORES');
-    for (let index = 0; index + 1 < flat.length; index += 2) {
-      scores.set(flat[index] ?? '', Number(flat[index + 1]));
-    }
-    const changes = planNumbers(order, scores);
+    const changes = planNumbers(order, await this.numbers());
     let written = 0;
     for (let start = 0; start < changes.length; start += NUMBERS_PAGE) {
       const page = changes.slice(start, start + NUMBERS_PAGE);
@@ -126,6 +130,18 @@ export class QueueCare {
       );
     }
     return written;
+  }
+
+  private async numbers(): Promise<Map<string, number>> {
+    const scores = new Map<string, number>();
+    for (let start = 0; ; start += SCORES_PAGE) {
+      const [from, to] = [start, start + SCORES_PAGE - 1].map(String) as [string, string];
+      const flat = await this.redis.zrange(`${this.keys.queue}prioritized`, from, to, 'WITHSCORES');
+      for (let index = 0; index + 1 < flat.length; index += 2) {
+        scores.set(flat[index] ?? '', Number(flat[index + 1]));
+      }
+      if (flat.length < 2 * SCORES_PAGE) return scores;
+    }
   }
 
   /** Lets the board show, for each of these jobs, what its JSON says. */

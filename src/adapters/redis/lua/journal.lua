@@ -24,9 +24,10 @@ local function journal_token(pool)
   return version and string.format('%.0f-%s', version, epoch) or '0-0'
 end
 
--- What waits for each member, by job: the size of its request in bytes. For the caps at submission.
+-- What waits for each member, by job: the size of its request in bytes. For the caps at submission. A job that ends
+-- has not been waiting since its dispatch.
 local function count_waiting(pool, kind, id, facts)
-  if facts == '' then return end
+  if facts == '' or kind == 'end' then return end
   local known, led = pcall(cjson.decode, facts)
   if not known or not led.m then return end
   local key = pool .. ':member:' .. led.m

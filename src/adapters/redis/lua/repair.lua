@@ -2,13 +2,13 @@
 -- place, whoever moved it. Needs rejoin.lua.
 --
 -- KEYS   1 pool
--- ARGV   1 JSON {pool, queue}
--- Returns how many jobs were out of place.
+-- ARGV   1 JSON {pool, queue, start, stop}: the ranks to look at; with the first, strays are brought back
+-- Returns how many jobs were out of place, and how many were looked at.
 
 local own = cjson.decode(ARGV[1])
 local pool, queue = own.pool, own.queue
-local moved = repair(pool, queue, redis_now())
-local waiting = rcall('ZRANGE', queue .. 'prioritized', 0, -1, 'WITHSCORES')
+local moved = own.start == 0 and repair(pool, queue, redis_now()) or 0
+local waiting = rcall('ZRANGE', queue .. 'prioritized', own.start, own.stop, 'WITHSCORES')
 for i = 1, #waiting, 2 do
   local id, score = waiting[i], tonumber(waiting[i + 1])
   if rcall('EXISTS', queue .. id) == 0 then
@@ -24,4 +24,4 @@ for i = 1, #waiting, 2 do
     end
   end
 end
-return moved
+return { moved, #waiting / 2 }
