@@ -47,6 +47,10 @@ class RecordingSink implements ResponseSink {
   pieces: Buffer[] = [];
   ended = false;
   failures: string[] = [];
+  expected = 0;
+  expect(): void {
+    this.expected += 1;
+  }
   head(head: ResponseHead): void {
     this.heads.push(head);
   }

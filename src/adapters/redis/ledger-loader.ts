@@ -38,7 +38,7 @@ export async function loadLedger(
 ): Promise<LoadedLedger> {
   // 1
   const [snapshotJson, before] = await Promise.all([
-    redis.get(`${keys.pool}:ledger`),
+    orNothing(redis.get(`${keys.pool}:ledger`), null),
     readHead(redis, keys),
   ]);
   const snapshot = snapshotJson === null ? emptySnapshot(rules) : readSnapshot(snapshotJson, rules);
@@ -71,9 +71,17 @@ export async function loadLedger(
   return { ledger, place, isRebuilt: false };
 }
 
+/** What Redis replies; `nothing` when the key holds a value of another type: then its content is lost. */
+async function orNothing<T>(reply: Promise<T>, nothing: T): Promise<T> {
+  return reply.catch((error: unknown) => {
+    if (error instanceof Error && error.message.startsWith('WRONGTYPE')) return nothing;
+    throw error;
+  });
+}
+
 /** The place that the head names; the start when it is missing or damaged. */
 async function readHead(redis: Redis, keys: PoolKeys): Promise<JournalPlace> {
-  const [version, epoch] = await redis.hmget(keys.journalHead, 'v', 'e');
+  const [version, epoch] = await orNothing(redis.hmget(keys.journalHead, 'v', 'e'), []);
   const isReadable = /^\d+$/.test(version ?? '') && /^\d+$/.test(epoch ?? '');
   return isReadable ? { version: Number(version), epoch: epoch ?? '' } : JOURNAL_START;
 }
@@ -99,7 +107,10 @@ async function readSince(
   const entries: JournalEntry[] = [];
   for (;;) {
     const after = from.version + entries.length;
-    const page = await redis.xrange(keys.journal, `${after + 1}-0`, '+', 'COUNT', PAGE);
+    const page = await orNothing(
+      redis.xrange(keys.journal, `${after + 1}-0`, '+', 'COUNT', PAGE),
+      [],
+    );
     for (const raw of page) {
       const entry = readJournalEntry(raw, rules);
       if (entry?.epoch !== from.epoch) return undefined;

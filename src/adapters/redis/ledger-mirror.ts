@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { Ledger } from '../../policy/ledger.ts';
 import { applyEvent } from '../../policy/ledger-event.ts';
@@ -10,6 +11,8 @@ import { loadLedger } from './ledger-loader.ts';
 import { writeSnapshot } from './ledger-snapshot.ts';
 
 const BLOCK_MS = 1000;
+/** Time until the journal is read again after a failure or an entry that does not follow, in ms. */
+const RETRY_MS = 100;
 /** Entries read at once while following. */
 const READ_COUNT = 500;
 /** A blocking read that is silent for longer hangs on a dead connection. */
@@ -158,11 +161,11 @@ export class LedgerMirror {
         await this.recover();
         const entries = await this.readOnce();
         if (entries.length > 0 && entries.length < READ_COUNT) await this.options.pause?.();
-        this.take(entries);
+        if (!this.take(entries)) await sleep(RETRY_MS);
       } catch (error) {
         if (this.isStopped()) return;
         this.options.onError(error instanceof Error ? error : new Error(String(error)));
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        await sleep(RETRY_MS);
       }
     }
   }

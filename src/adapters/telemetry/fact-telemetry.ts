@@ -61,6 +61,15 @@ export class FactTelemetry implements port.Telemetry {
     this.log[fact.because === 'shutting_down' ? 'info' : 'warn']({ ...fact }, 'job.handed_back');
   }
 
+  requestEnded(fact: port.RequestEnd): void {
+    const { status } = fact;
+    this.metrics.requests.inc({ status: status === 499 ? '499' : `${Math.floor(status / 100)}xx` });
+    this.log[fact.jobId === undefined && status < 400 ? 'debug' : 'info'](
+      { ...fact },
+      'request.ended',
+    );
+  }
+
   priorityNoticed(fact: Parameters<port.Telemetry['priorityNoticed']>[0]): void {
     this.metrics.priorityNotices.inc({ notice: fact.notice });
     this.log.debug({ ...fact }, 'priority.noticed');

@@ -153,6 +153,12 @@ export function createMetrics(registry: Registry, process: ProcessKind, bands: r
       labels: { code: rejectionLabels },
       ...ingress,
     }),
+    requests: create.counter({
+      name: 'berth_requests_total',
+      help: "Requests to the model server's routes by what their clients got; 499: the client left.",
+      labels: { status: ['2xx', '3xx', '4xx', '499', '5xx'] },
+      ...ingress,
+    }),
     priorityNotices: create.counter({
       name: 'berth_priority_notices_total',
       help: 'Priority or intent headers that were unreadable, unknown or clamped.',
