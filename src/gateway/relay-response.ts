@@ -10,6 +10,8 @@ import type {
 
 /** The client's end. Calls are ordered; none follows `end` or `fail`. */
 export interface ResponseSink {
+  /** A head was read, and will come unless the attempt is repeated. */
+  expect(head: ResponseHead): void;
   /** Comes right before the first piece, or before `end` of an empty body. */
   head(head: ResponseHead): void;
   /** Resolves when the client can take more. */
@@ -141,6 +143,7 @@ export class ResponseRelay {
         }
         this.run = entry.run;
         this.pendingHead = entry.head;
+        sink.expect(entry.head);
         return false;
       case 'bytes':
         this.sendHead(sink);

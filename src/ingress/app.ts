@@ -8,6 +8,7 @@ import { answerPreflight } from './cors.ts';
 import { drain } from './drain.ts';
 import { asGatewayError, sendError } from './error-response.ts';
 import type { Gatekeeper } from './gatekeeper.ts';
+import { watchHalfClose } from './half-close.ts';
 import { identityOf } from './identity.ts';
 import { requestTarget } from './request-form.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
@@ -47,6 +48,7 @@ export function createIngress(dependencies: IngressDependencies): Server {
   app.disable('x-powered-by');
   app.disable('etag');
   app.use((request, response, next) => {
+    watchHalfClose(request, response);
     if (!isAdmitted(request, response, dependencies)) return;
     if (expectant.has(request)) response.writeContinue();
     next();
@@ -100,6 +102,8 @@ export function createIngress(dependencies: IngressDependencies): Server {
     app,
   );
   server.timeout = 0;
+  // Not in Node's documentation or types, but long in its http server: without it half-closed clients lose their answer.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     expectant.add(request);
     app(request, response);

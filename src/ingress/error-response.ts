@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.ts';
 import type { ErrorCode } from '../errors.ts';
+import { errorInForm } from './error-text.ts';
+import type { StreamError } from './stream-frames.ts';
 import { errorCors } from './cors.ts';
 
 interface ErrorRow {
@@ -49,16 +51,21 @@ const ROWS = {
 /** Status a code is answered with. */
 export const statusOf = (code: ErrorCode): number => ROWS[code].status;
 
-/** The body of an error in the shape every client of llama-swap reads; `src` says whose fault it is. */
-export function errorBody(code: ErrorCode, message: string, param?: string): string {
+/** An error of ours as a stream says it. */
+export function streamErrorOf(code: ErrorCode, message: string, param?: string): StreamError {
+  const { status, type } = ROWS[code];
   const shown: ErrorCode = code === 'storage_lost' ? 'internal_error' : code;
-  return JSON.stringify({
-    src: 'berth',
-    error: { message, type: ROWS[code].type, param: param ?? null, code: shown },
-  });
+  return { status, message, type, param: param ?? null, code: shown, src: 'berth' };
 }
 
-/** Headers and status of an error; `extra` is a flat list put before. */
+/** The body of an error in the shape every client of llama-swap reads; `src` says whose fault it is. */
+function errorBody({ code, message, param }: GatewayError): string {
+  const shown = streamErrorOf(code, message, param);
+  const error = { message, type: shown.type, param: shown.param, code: shown.code };
+  return JSON.stringify({ src: shown.src, error });
+}
+
+/** Headers and status of an error, its body in the form the client asked for; `extra` is a flat list put before. */
 export function sendError(
   response: ServerResponse,
   error: GatewayError,
@@ -69,7 +76,8 @@ export function sendError(
     return;
   }
   const row: ErrorRow = ROWS[error.code];
-  const body = Buffer.from(errorBody(error.code, error.message, error.param));
+  const { accept } = response.req.headers;
+  const { contentType, body } = errorInForm(accept, row.status, error.message, errorBody(error));
   const asked = error.retryAfterSeconds ?? row.retryAfter;
   const retry =
     row.retryAfter === undefined || asked === undefined
@@ -79,7 +87,7 @@ export function sendError(
   response.writeHead(row.status, [
     ...extra,
     'Content-Type',
-    'application/json',
+    contentType,
     'Content-Length',
     String(body.length),
     ...retry,

@@ -76,6 +76,22 @@ export interface JobSettled extends JobFact {
   waitedMs: number;
 }
 
+/** How a request to the model server's routes ended for its client. */
+export interface RequestEnd {
+  method: string;
+  /** Without its query. */
+  path: string;
+  /** What the client got; 499: it left before its answer was complete. */
+  status: number;
+  /** How far the request had come: its body, its place in the queue, its run, its answer. */
+  phase: 'arriving' | 'waiting' | 'running' | 'answering';
+  /** Since its head arrived. */
+  ms: number;
+  /** The error that ended it, if Berth made one. */
+  code?: ErrorCode;
+  jobId?: string;
+}
+
 /** An attempt failed and the job waits for another. */
 export interface JobRetried extends AttemptFact {
   code: FailureCode;
@@ -123,6 +139,8 @@ export interface Telemetry {
   jobSettled(fact: JobSettled): void;
   jobRetried(fact: JobRetried): void;
   jobHandedBack(fact: JobHandedBack): void;
+  /** Told once for each request that is not to Berth's own routes. */
+  requestEnded(fact: RequestEnd): void;
 
   /** Something noticed while reading a request's priority; counted, logged at debug. */
   priorityNoticed(fact: { notice: PriorityNotice }): void;

@@ -20,6 +20,7 @@ import type { BerthConfig } from '../config/load.ts';
 import { createIngress } from '../ingress/app.ts';
 import { Gatekeeper } from '../ingress/gatekeeper.ts';
 import { KeyRing } from '../ingress/key-ring.ts';
+import { QueuePositions } from '../ingress/queue-positions.ts';
 import { Bypass } from '../ingress/routes/bypass.ts';
 import { PassThrough } from '../ingress/routes/pass-through.ts';
 import { Proxy } from '../ingress/routes/proxy.ts';
@@ -110,6 +111,14 @@ export async function startIngressProcess(
     intake: { maxBytes: config.caps.bodyBytes, store, mayStore: () => admission.mayStore() },
     passThrough: new PassThrough(modelServer, upstreamHeaders),
     bypass,
+    waiting: {
+      style: {
+        style: config.keepAlive.style,
+        afterMs: config.keepAlive.afterSeconds * 1000,
+        everyMs: config.keepAlive.everySeconds * 1000,
+      },
+      positions: new QueuePositions(async () => status.plan()),
+    },
     upstreamHeaders,
     refusal: () => admission.refusal(),
   });

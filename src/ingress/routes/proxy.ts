@@ -13,7 +13,10 @@ import type { IntakeBody, IntakeRules } from '../body-intake.ts';
 import { drain } from '../drain.ts';
 import { asGatewayError, sendError } from '../error-response.ts';
 import { identityOf } from '../identity.ts';
-import { HttpResponseSink } from '../response-sink.ts';
+import { jobSink } from '../job-sink.ts';
+import type { WaitingRules } from '../job-sink.ts';
+import { recordEnd } from '../request-record.ts';
+import type { RequestProgress } from '../request-record.ts';
 import { matchRoute, upstreamCandidates } from '../route-table.ts';
 import { submissionOf } from '../submission.ts';
 import type { GpuRoute, HeaderRules } from '../submission.ts';
@@ -27,6 +30,7 @@ export interface ProxyDependencies extends SubmitDependencies, RelayDependencies
   intake: IntakeRules;
   passThrough: PassThrough;
   bypass: Bypass;
+  waiting: WaitingRules;
   /** Why no new job may be taken right now, if so. */
   refusal: () => RejectCode | undefined;
 }
@@ -62,6 +66,8 @@ export class Proxy {
     const target = request.url ?? '/';
     const path = target.split('?', 1)[0] ?? '/';
     const match = matchRoute(request.method ?? 'GET', path);
+    const progress: RequestProgress = {};
+    recordEnd(request, response, progress, this.dependencies.telemetry);
     // 1
     if (!match.needsGpu) {
       await this.dependencies.passThrough.stream(request, response);
@@ -69,7 +75,7 @@ export class Proxy {
     }
     const id = randomUUID();
     try {
-      await this.serve(id, match, path, request, response);
+      await this.serve(id, match, path, request, response, progress);
     } catch (error) {
       await this.refuse(error, id, request, response);
     }
@@ -81,6 +87,7 @@ export class Proxy {
     path: string,
     request: IncomingMessage,
     response: ServerResponse,
+    progress: RequestProgress,
   ): Promise<void> {
     const { catalogue, intake, passThrough, bypass, refusal, upstreamHeaders } = this.dependencies;
     const identity = identityOf(request);
@@ -117,20 +124,10 @@ export class Proxy {
       throw error;
     }
     // 5
-    const sink = new HttpResponseSink(response, () => [
-      ...[
-        'X-Berth-Job-Id',
-        id,
-        'X-Berth-Band',
-        ranked.band,
-        'X-Berth-Priority',
-        String(ranked.base),
-      ],
-      ...[
-        'Server-Timing',
-        `queue;dur=${Math.round((relay.startedAt ?? performance.now()) - submittedAt)}`,
-      ],
-    ]);
+    const startedAt = (): number | undefined => relay.startedAt;
+    const facts = { id, model, ranked, body, submittedAt, startedAt };
+    const sink = jobSink(request, response, facts, this.dependencies.waiting);
+    Object.assign(progress, { jobId: id, sink, hasStarted: () => startedAt() !== undefined });
     const live: LiveRequest = {
       hasStarted: () => relay.startedAt !== undefined,
       giveUp: (why) => {
