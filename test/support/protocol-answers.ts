@@ -75,7 +75,7 @@ export function speakAllProtocols(server: ScriptedModelServer): void {
           where: ({ method, target, body }) =>
             method === 'POST' &&
             target.split('?', 1)[0] === path &&
-            (!isStream || body?.includes('"stream":true')),
+            (!isStream || body.includes('"stream":true')),
         },
       );
     }
