@@ -1,11 +1,14 @@
+import { setImmediate as turnOver } from 'node:timers/promises';
 import { Queue } from 'bullmq';
 import type { RedisQueueBackend } from 'bullmq';
 import type { Redis } from 'ioredis';
+import pLimit from 'p-limit';
 import { GatewayError } from '../../errors.ts';
 import type { AbandonFate, JobFacts, JobPlace, JobQueue, NewJob } from '../../ports/job-queue.ts';
 import { bullClass } from './bull-class.ts';
 import { composedBackend } from './composed-backend.ts';
 import { openFacts } from './journal-entry.ts';
+import { JobPlaces } from './job-places.ts';
 import { GPU_QUEUE } from './keys.ts';
 import type { PoolKeys } from './keys.ts';
 import { Scripts } from './scripts.ts';
@@ -30,6 +33,12 @@ interface Submitting {
   refusal: 'full' | 'member_full' | undefined;
 }
 
+/**
+ * Submissions on their way to Redis at once. More of them would not be stored sooner; but the answers to a great burst
+ * would come in after the time a command is given, on a machine that is busy.
+ */
+const SUBMITTING_AT_ONCE = 64;
+
 type AddArguments = [job: { id?: string }, encodedOpts: unknown, args: unknown[], keys?: unknown];
 
 /** BullMQ builds the script's arguments in a protected method; the text they belong to is pinned and checked. */
@@ -45,6 +54,8 @@ export class BullJobQueue implements JobQueue {
   readonly queue: Queue<JobFacts>;
   private readonly options: BullJobQueueOptions;
   private readonly scripts: Scripts;
+  private readonly places: JobPlaces;
+  private readonly inTurn = pLimit(SUBMITTING_AT_ONCE);
   private readonly submitting = new Map<string, Submitting>();
   /** Jobs whose submission or removal got no answer: given up again once Redis is back. */
   private readonly doubtful = new Set<string>();
@@ -52,6 +63,7 @@ export class BullJobQueue implements JobQueue {
   constructor(options: BullJobQueueOptions) {
     this.options = options;
     this.scripts = new Scripts(options.redis);
+    this.places = new JobPlaces(options.redis, options.keys);
     this.queue = new Queue<JobFacts>(
       GPU_QUEUE,
       {
@@ -71,6 +83,14 @@ export class BullJobQueue implements JobQueue {
   }
 
   async submit(job: NewJob): Promise<{ arrival: number }> {
+    return this.inTurn(async () => {
+      // A turn that handles a burst of requests is long; time counts from its end.
+      await turnOver();
+      return this.add(job);
+    });
+  }
+
+  private async add(job: NewJob): Promise<{ arrival: number }> {
     this.requireRedis();
     const entry: Submitting = { job, arrival: -1, refusal: undefined };
     this.submitting.set(job.id, entry);
@@ -118,21 +138,8 @@ export class BullJobQueue implements JobQueue {
   }
 
   async inspect(jobIds: readonly string[]): Promise<JobPlace[]> {
-    if (jobIds.length === 0) return [];
-    const { redis, keys } = this.options;
     try {
-      const active = new Set(await redis.lrange(`${keys.queue}active`, 0, -1));
-      const pipeline = redis.pipeline();
-      for (const id of jobIds) pipeline.hmget(`${keys.queue}${id}`, 'cls', 'finishedOn');
-      const replies = (await pipeline.exec()) ?? [];
-      return jobIds.map((id, index) => {
-        const [error, reply] = replies[index] ?? [new Error('no reply'), null];
-        if (error) throw error;
-        const [cls, finishedOn] = reply as (string | null)[];
-        if (cls === null || cls === undefined) return 'absent';
-        if (active.has(id)) return 'running';
-        return finishedOn ? 'ended' : 'waiting';
-      });
+      return await Promise.all(jobIds.map(async (id) => this.places.of(id)));
     } catch (error) {
       throw unavailable(error);
     }
