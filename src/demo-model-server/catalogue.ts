@@ -51,7 +51,11 @@ export const demoModels: readonly DemoModel[] = [
   { id: 'demo-video', kind: 'video', name: 'Demo video', aliases: [] },
   { id: 'demo-embed', kind: 'embeddings', name: 'Demo embeddings', aliases: [] },
   { id: 'demo-audio', kind: 'audio', name: 'Demo transcription', aliases: [] },
+  { id: 'comfyui_auto', kind: 'image', name: 'Demo ComfyUI', aliases: [] },
 ];
+
+/** What `/comfyui/` stands for, as in llama-swap. */
+export const comfyModelId = 'comfyui_auto';
 
 /** Another model server whose models this one passes on. */
 export interface DemoPeer {

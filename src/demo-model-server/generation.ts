@@ -26,6 +26,8 @@ export interface Generation {
   /** SHA-256 of the body. */
   readonly seed: Buffer;
   readonly times: WorkTimes;
+  /** Keeps the GPU counted as busy after the answer, until the function returned is called. */
+  readonly holdGpu: () => () => void;
 }
 
 /** Answers one generation in full; throws what the answer throws. */

@@ -43,6 +43,8 @@ export class RequestLog {
   readonly #keep: number;
   readonly #onEnd: (record: RequestRecord) => void;
   readonly #onGpu = new Set<RequestInProgress>();
+  /** Those of them whose work outlives their answer. */
+  readonly #held = new Set<RequestInProgress>();
   #count = 0;
   #overlaps = 0;
   #maxConcurrent = 0;
@@ -108,7 +110,17 @@ export class RequestLog {
     if (record.endedAtMs !== null) return;
     record.endedAtMs = monotonicMs();
     record.aborted = aborted;
-    this.#onGpu.delete(record);
+    if (!this.#held.has(record)) this.#onGpu.delete(record);
     this.#onEnd(record);
+  }
+
+  /** From now on the request counts as holding the GPU, also after its end, until the function returned is called. */
+  hold(record: RequestInProgress): () => void {
+    this.#held.add(record);
+    this.#onGpu.add(record);
+    return () => {
+      this.#held.delete(record);
+      this.#onGpu.delete(record);
+    };
   }
 }

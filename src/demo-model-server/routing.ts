@@ -1,5 +1,7 @@
-import { needsGpu } from './catalogue.ts';
+import { comfyModelId, needsGpu } from './catalogue.ts';
 import type { Catalogue, DemoModel, UpstreamTarget } from './catalogue.ts';
+import { comfyControls, comfyEndpoint, comfyPath } from './comfy-endpoint.ts';
+import { ComfyUi } from './comfy-ui.ts';
 import {
   controlRoutes,
   methodNotAllowed,
@@ -39,6 +41,7 @@ export class Router {
   readonly #residency: Residency;
   readonly #parts: ControlParts;
   readonly #control: ReturnType<typeof controlRoutes>;
+  readonly #comfies = new Map<string, ComfyUi>();
 
   constructor(parts: ControlParts) {
     this.#catalogue = parts.catalogue;
@@ -47,9 +50,22 @@ export class Router {
     this.#control = controlRoutes(parts);
   }
 
+  /** The ComfyUI of an image model. */
+  comfyOf(modelId: string): ComfyUi {
+    const comfy = this.#comfies.get(modelId) ?? new ComfyUi();
+    this.#comfies.set(modelId, comfy);
+    return comfy;
+  }
+
+  /** Models were loaded or stopped: a ComfyUI whose process ended has lost everything. */
+  modelsChanged(): void {
+    for (const [id, comfy] of this.#comfies)
+      if (this.#residency.stateOf(id) === 'stopped') comfy.die();
+  }
+
   /**
    * 1. OPTIONS is answered alike everywhere. 2. Inference paths find their model in the request. 3. `/upstream/`
-   * finds it in the path. 4. Control paths. 5. Anything else is unknown.
+   * finds it in the path, `/comfyui/` has one of its own. 4. Control paths. 5. Anything else is unknown.
    */
   route(exchange: Exchange): Route {
     const { method, path } = exchange;
@@ -57,6 +73,7 @@ export class Router {
     const endpoint = inferenceEndpoints.get(path);
     if (endpoint !== undefined) return this.#inference(exchange, endpoint); // 2
     if (path.startsWith('/upstream/')) return this.#upstream(exchange); // 3
+    if (path === '/comfyui' || path.startsWith('/comfyui/')) return this.#comfyui(exchange); // 3
     const control = this.#control.get(path); // 4
     if (control !== undefined) {
       return control.methods.includes(method)
@@ -97,19 +114,33 @@ export class Router {
     if (target.rest === '') return answerWith(() => redirectToSlash(exchange, target));
     const isApart = !needsGpu(target.model);
     const isReady = isApart || this.#residency.stateOf(target.model.id) === 'ready';
-    if (ignorable.test(target.rest) && !isReady) {
-      const message = `model ${target.model.id} is not loaded and this path may not load it`;
-      return answerWith(() => sendError(answer, headers, 409, message));
-    }
-    const isLook = exchange.method === 'GET' || exchange.method === 'HEAD';
-    return {
-      needsModel: true,
-      model: target.model,
-      asked: target.asked,
-      path: target.rest,
-      takesGpu: !isApart && !(isLook && isReady),
-      endpoint: upstreamEndpoint,
-    };
+    if (ignorable.test(target.rest) && !isReady) return notLoaded(exchange, target.model);
+    return this.#atModel(exchange, target);
+  }
+
+  /** Only the root may start it; the redirect to it is for everybody. */
+  #comfyui(exchange: Exchange): Route {
+    const { answer, headers, path } = exchange;
+    if (path === '/comfyui') return answerWith(() => redirectTo(exchange, '/comfyui/'));
+    const model = this.#catalogue.find(comfyModelId);
+    if (model === undefined)
+      return answerWith(() => sendError(answer, headers, 404, 'model not found'));
+    if (path !== '/comfyui/' && this.#residency.stateOf(model.id) !== 'ready')
+      return notLoaded(exchange, model);
+    return this.#atModel(exchange, { model, asked: model.id, rest: path.slice('/comfyui'.length) });
+  }
+
+  /** A mere look at a model that is ready takes no GPU, nor does telling a ComfyUI to stop. */
+  #atModel({ method }: Exchange, { model, asked, rest }: UpstreamTarget): Route {
+    const isApart = !needsGpu(model);
+    const isReady = isApart || this.#residency.stateOf(model.id) === 'ready';
+    const isLook = method === 'GET' || method === 'HEAD';
+    const isControl = model.kind === 'image' && comfyControls.has(comfyPath(rest));
+    const comfy =
+      model.kind === 'image' ? comfyEndpoint(method, rest, this.comfyOf(model.id)) : undefined;
+    const takesGpu = !isApart && !((isLook || isControl) && isReady);
+    const endpoint = comfy ?? upstreamEndpoint;
+    return { needsModel: true, model, asked, path: rest, takesGpu, endpoint };
   }
 }
 
@@ -117,8 +148,17 @@ function answerWith(run: () => Promise<void>): Route {
   return { needsModel: false, run };
 }
 
+function notLoaded({ answer, headers }: Exchange, model: DemoModel): Route {
+  const message = `model ${model.id} is not loaded and this path may not load it`;
+  return answerWith(() => sendError(answer, headers, 409, message));
+}
+
 function redirectToSlash(exchange: Exchange, target: UpstreamTarget): Promise<void> {
+  return redirectTo(exchange, `/upstream/${target.asked}/`);
+}
+
+function redirectTo(exchange: Exchange, location: string): Promise<void> {
   const isGet = exchange.method === 'GET' || exchange.method === 'HEAD';
   const query = exchange.rawQuery === '' ? '' : `?${exchange.rawQuery}`;
-  return redirect(exchange, isGet ? 301 : 308, `/upstream/${target.asked}/${query}`);
+  return redirect(exchange, isGet ? 301 : 308, location + query);
 }

@@ -17,6 +17,7 @@ import { settingsOf, type DemoModelServerOptions, type DemoSettings } from './op
 import { RequestLog, type RequestInProgress, type RequestRecord } from './request-record.ts';
 import { Residency } from './residency.ts';
 import { Router, type Route } from './routing.ts';
+import { responseOn, Sockets } from './sockets.ts';
 
 /**
  * A stand-in for llama-swap: several pretended models, one resident at a time, answers that depend on the request
@@ -56,6 +57,7 @@ class HttpDemoModelServer implements DemoModelServer {
   readonly #admission: Admission;
   readonly #events: EventFeed;
   readonly #router: Router;
+  readonly #sockets: Sockets;
   #server: Server | undefined;
   #url = '';
 
@@ -71,9 +73,10 @@ class HttpDemoModelServer implements DemoModelServer {
     const catalogue = new Catalogue(settings.models, settings.peers);
     this.#admission = new Admission(settings.concurrencyLimit);
     this.#log = new RequestLog(settings.keepRecords, settings.onRequestEnd);
-    this.#residency = new Residency(settings.coldLoadMs / speed, () =>
-      this.#events.modelsChanged(),
-    );
+    this.#residency = new Residency(settings.coldLoadMs / speed, () => {
+      this.#router.modelsChanged();
+      this.#events.modelsChanged();
+    });
     const profiles = new Profiles(settings.profiles, () => this.#events.profileChanged());
     this.#events = new EventFeed(
       () => modelStatus(catalogue, this.#residency),
@@ -81,6 +84,7 @@ class HttpDemoModelServer implements DemoModelServer {
     );
     const parts = { catalogue, residency: this.#residency, profiles, events: this.#events };
     this.#router = new Router(parts);
+    this.#sockets = new Sockets({ ...parts, router: this.#router, log: this.#log });
   }
 
   get url(): string {
@@ -117,6 +121,16 @@ class HttpDemoModelServer implements DemoModelServer {
     const server = createServer({ ...limits, maxHeaderSize: 1024 * 1024 }, (request, response) => {
       void this.#serve(request, response);
     });
+    server.on('upgrade', (request, socket, first) => {
+      const plain = (): void => void this.#serve(request, responseOn(request, socket));
+      const isOpen = isAuthorized(
+        this.#settings.apiKeys,
+        'GET',
+        splitTarget(request.url ?? '/').path,
+        request.headers,
+      );
+      if (!isOpen || !this.#sockets.open(request, socket, first)) plain();
+    });
     server.listen(port, host);
     await once(server, 'listening');
     this.#server = server;
@@ -131,6 +145,7 @@ class HttpDemoModelServer implements DemoModelServer {
     this.#server = undefined;
     const closed = once(server, 'close');
     server.close();
+    this.#sockets.destroy();
     server.closeAllConnections();
     await closed;
   }
@@ -198,7 +213,7 @@ class HttpDemoModelServer implements DemoModelServer {
 
   async #generate(
     exchange: Exchange,
-    record: RequestRecord,
+    record: RequestInProgress,
     route: Extract<Route, { needsModel: true }>,
     fault: DemoFault | undefined,
     onOver: (() => void)[],
@@ -214,7 +229,8 @@ class HttpDemoModelServer implements DemoModelServer {
     const seed = Buffer.from(record.bodySha256 ?? '', 'hex');
     const contentType = headers['content-type'] ?? '';
     const times = this.#times;
-    await endpoint({ ...target, answer, body, seed, contentType, method, query, times });
+    const holdGpu = (): (() => void) => this.#log.hold(record);
+    await endpoint({ ...target, answer, body, seed, contentType, method, query, times, holdGpu });
   }
 
   async #load(modelId: string, answer: Answer, onOver: (() => void)[]): Promise<void> {

@@ -14,7 +14,9 @@ import { requestTarget } from './request-form.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
 import type { Proxy } from './routes/proxy.ts';
+import type { UpgradeRoute } from './routes/upgrade.ts';
 import { queueRoute } from './routes/queue.ts';
+import { serveUpgrades } from './upgrades.ts';
 
 /** The Prometheus text format. */
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -32,6 +34,7 @@ export interface ReadyCheck {
 /** What the HTTP side needs. */
 export interface IngressDependencies {
   proxy: Proxy;
+  upgrades: UpgradeRoute;
   queues: readonly BoardQueue[];
   checks: () => Promise<ReadyCheck[]>;
   metrics: () => Promise<string>;
@@ -108,6 +111,7 @@ export function createIngress(dependencies: IngressDependencies): Server {
     expectant.add(request);
     app(request, response);
   });
+  serveUpgrades(server, dependencies.gatekeeper, dependencies.upgrades);
   return server;
 }
 

@@ -1,3 +1,5 @@
+import type { Duplex } from 'node:stream';
+
 /** A request as it goes upstream: the client's own bytes and end-to-end headers. */
 export interface ModelServerRequest {
   method: string;
@@ -44,6 +46,38 @@ export interface ModelServer {
    * Aborting closes the connection, which is how a generation is cancelled upstream.
    */
   call(request: ModelServerRequest, signal: AbortSignal): Promise<ModelServerAnswer>;
+}
+
+/** What the model server made of a request to switch to another protocol. */
+export type UpgradeAnswer =
+  | {
+      kind: 'switched';
+      /** Flat list of the 101's headers as received. */
+      headers: string[];
+      /** The connection from here on; whoever gets it closes it. It may be half open. */
+      socket: Duplex;
+    }
+  | { kind: 'answered'; answer: ModelServerAnswer };
+
+/** The same process, asked for connections of another protocol (WebSockets). */
+export interface ModelServerSockets {
+  /**
+   * Sends one request without a body whose headers ask for an upgrade. Throws ModelServerFault; aborting closes the
+   * connection until the answer is there, and means nothing afterwards.
+   */
+  upgrade(
+    request: Pick<ModelServerRequest, 'method' | 'target' | 'headers'>,
+    signal: AbortSignal,
+  ): Promise<UpgradeAnswer>;
+}
+
+/** Life of a model's process in llama-swap's words; `unknown`: the model server cannot be read. */
+export type ModelState = 'stopped' | 'starting' | 'ready' | 'stopping' | 'unknown';
+
+/** Whether a request would find its model loaded. */
+export interface ModelStates {
+  /** Asked of the model server itself, for any name of a model. Never rejects. */
+  stateOf(modelId: string): Promise<ModelState>;
 }
 
 /** What the model server says of its models. */

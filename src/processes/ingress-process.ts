@@ -14,6 +14,7 @@ import { mergeRegistries } from '../adapters/telemetry/merge-registries.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
+import { HttpModelServerSockets } from '../adapters/upstream/http-model-server-sockets.ts';
 import { configPath } from '../config/load.ts';
 import { policyHash } from '../config/policy-hash.ts';
 import type { BerthConfig } from '../config/load.ts';
@@ -24,10 +25,12 @@ import { QueuePositions } from '../ingress/queue-positions.ts';
 import { Bypass } from '../ingress/routes/bypass.ts';
 import { PassThrough } from '../ingress/routes/pass-through.ts';
 import { Proxy } from '../ingress/routes/proxy.ts';
+import { UpgradeRoute } from '../ingress/routes/upgrade.ts';
 import { UpstreamHeaders } from '../ingress/upstream-headers.ts';
 import { attemptRules } from '../policy/attempt.ts';
 import { AdmissionWatch } from './admission-watch.ts';
 import { watchKeys } from './key-watch.ts';
+import { watchSockets } from './socket-watch.ts';
 import { StartRefused } from '../adapters/process/start-refused.ts';
 import type { RunningProcess } from './running-process.ts';
 import { publishMetrics } from './publish-metrics.ts';
@@ -122,8 +125,21 @@ export async function startIngressProcess(
     upstreamHeaders,
     refusal: () => admission.refusal(),
   });
+  const upgrades = new UpgradeRoute({
+    modelServer: new HttpModelServerSockets(url),
+    catalogue,
+    needsNoGpu: (model) => bypass.covers(model),
+    headerRules: upstreamHeaders,
+  });
+  const giveWay = watchSockets({
+    route: upgrades,
+    catalogue,
+    running: async () => status.runningModel(),
+    log,
+  });
   const server = createIngress({
     proxy,
+    upgrades,
     queues: [queue.queue],
     checks: async () => Promise.resolve(admission.checks()),
     plan: async () => status.plan(),
@@ -191,6 +207,8 @@ export async function startIngressProcess(
       unwatchKeys?.();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       bypass.close();
+      clearInterval(giveWay);
+      upgrades.close();
       for (const live of [...proxy.live]) if (!live.hasStarted()) live.giveUp('shutting_down');
       server.closeIdleConnections();
       let timer: NodeJS.Timeout | undefined;

@@ -78,6 +78,13 @@ export class PoolStatus {
     return json === null ? null : (JSON.parse(json) as { model: string | null }).model;
   }
 
+  /** The model the running job asked for, as it named it; undefined while none runs. */
+  async runningModel(): Promise<string | undefined> {
+    const id = await this.redis.lindex(`${this.keys.queue}active`, 0);
+    const data = id === null ? null : await this.redis.hget(`${this.keys.queue}${id}`, 'data');
+    return data === null ? undefined : (JSON.parse(data) as { model: string }).model;
+  }
+
   /** The scorer publishes its plan, as JSON. */
   async publishPlan(json: string): Promise<void> {
     await this.redis.set(`${this.keys.pool}:plan`, json);

@@ -1,4 +1,9 @@
-import type { ModelCatalogue, ModelServer } from '../../ports/model-server.ts';
+import type {
+  ModelCatalogue,
+  ModelServer,
+  ModelState,
+  ModelStates,
+} from '../../ports/model-server.ts';
 import { ModelDirectory } from './model-directory.ts';
 import type { ListedModel, ModelLists } from './model-directory.ts';
 import { readModelStatus } from './model-status.ts';
@@ -8,6 +13,8 @@ import { readText } from './read-text.ts';
 const FRESH_MS = 5_000;
 /** How often an id that was not found may make the lists be read again, in ms. */
 const RETRY_MS = 250;
+/** How old a reading of `/running` may be, in ms: a model may be swapped out at any moment. */
+const STATES_MS = 50;
 const READ_MS = 2_000;
 
 /**
@@ -16,7 +23,7 @@ const READ_MS = 2_000;
  * every few seconds, never on a timer. A list that cannot be read stays as it was last; an id is called unknown only
  * when all were just read, because a wrong "unknown" would send a generation past the queue.
  */
-export class HttpModelCatalogue implements ModelCatalogue {
+export class HttpModelCatalogue implements ModelCatalogue, ModelStates {
   private readonly server: ModelServer;
   private readonly headers: readonly string[];
   private lists: ModelLists = { models: [], status: [], pins: {} };
@@ -25,6 +32,8 @@ export class HttpModelCatalogue implements ModelCatalogue {
   /** All lists were read the last time, so an id that is missing is unknown. */
   private isComplete = false;
   private reading: Promise<void> | undefined;
+  private states:
+    { atMs: number; read: Promise<ReadonlyMap<string, ModelState> | undefined> } | undefined;
 
   /** `headers`: credentials the model server wants, flat. */
   constructor(server: ModelServer, headers: readonly string[]) {
@@ -52,9 +61,26 @@ export class HttpModelCatalogue implements ModelCatalogue {
     return this.directory.isPeer(modelId);
   }
 
+  async stateOf(modelId: string): Promise<ModelState> {
+    const nowMs = performance.now();
+    if (this.states === undefined || nowMs - this.states.atMs >= STATES_MS)
+      this.states = { atMs: nowMs, read: this.running().catch(() => undefined) };
+    const states = await this.states.read;
+    if (states === undefined) return 'unknown';
+    return states.get(this.directory.resolve(modelId)) ?? 'stopped';
+  }
+
   /** Ids listed at the last look, for metric labels. */
   get modelIds(): string[] {
     return this.directory.ids;
+  }
+
+  /** Everything that is not stopped. */
+  private async running(): Promise<Map<string, ModelState>> {
+    const { running } = JSON.parse(await this.body('/running')) as {
+      running: { model: string; state: ModelState }[];
+    };
+    return new Map(running.map(({ model, state }) => [model, state]));
   }
 
   /** Reads the lists in the background when they are older than `ms`. */
