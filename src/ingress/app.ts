@@ -10,7 +10,7 @@ import { asGatewayError, sendError } from './error-response.ts';
 import type { Gatekeeper } from './gatekeeper.ts';
 import { watchHalfClose } from './half-close.ts';
 import { identityOf } from './identity.ts';
-import { requestTarget } from './request-form.ts';
+import { refuseAmbiguous, requestTarget } from './request-form.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
 import type { Proxy } from './routes/proxy.ts';
@@ -131,9 +131,10 @@ function isAdmitted(
       drain(request);
       return false;
     }
-    request.url = requestTarget(request);
+    refuseAmbiguous(request);
     isWellFormed = true;
     gatekeeper.admit(request);
+    request.url = requestTarget(request);
     return true;
   } catch (error) {
     const known = asGatewayError(error);

@@ -14,38 +14,42 @@ const CLIMBS = /\/\.\.(?:\/|$)/;
 const OPAQUE = /^\/(?:upstream|comfyui)(?=\/)/i;
 
 /**
- * The target of a request in the one form that all of Berth reads alike, origin-form with its query as it came:
- *
- * 1. HTTP/1.0 and 1.1 only; Host and Authorization at most once.
- * 2. An absolute target must name the host of the Host header; what is left of it is its path.
- * 3. No path may climb, however it is coded, or hold what others take for a slash or an end.
- * 4. Doubled slashes name nothing here (others take what follows for a host); the path that was meant is told.
- * 5. Letters and digits that were coded for no reason are decoded, so that every spelling of a route is that route.
- *
- * Throws GatewayError `bad_request` (1 to 3), `job_not_found` (4).
+ * Refuses what others may read in another way: any HTTP but 1.0 and 1.1, and a Host or Authorization that came twice.
+ * Throws GatewayError `bad_request`; where the next request begins is not known then.
  */
-export function requestTarget(request: IncomingMessage): string {
-  // 1
+export function refuseAmbiguous(request: IncomingMessage): void {
   if (request.httpVersion !== '1.1' && request.httpVersion !== '1.0')
     throw bad('only HTTP/1.0 and HTTP/1.1 are spoken here');
   for (const name of SINGLE) {
-    if ((request.headersDistinct[name]?.length ?? 0) > 1)
-      throw bad(`the header ${name} came twice`);
+    if ((request.headersDistinct[name]?.length ?? 0) > 1) throw bad(`the header ${name} came twice`);
   }
-  // 2
+}
+
+/**
+ * The target of a request in the one form that all of Berth reads alike, origin-form with its query as it came:
+ *
+ * 1. An absolute target must name the host of the Host header; what is left of it is its path.
+ * 2. No path may climb, however it is coded, or hold what others take for a slash or an end.
+ * 3. Doubled slashes name nothing here (others take what follows for a host); the path that was meant is told.
+ * 4. Letters and digits that were coded for no reason are decoded, so that every spelling of a route is that route.
+ *
+ * Throws GatewayError `bad_request` (1, 2), `job_not_found` (3).
+ */
+export function requestTarget(request: IncomingMessage): string {
+  // 1
   const target = originForm(request.url ?? '/', request.headers.host ?? '');
   const [path, query] = splitOnce(target);
-  // 3
+  // 2
   if (!path.startsWith('/') || /[\\#\p{Cc}]|%5c/iu.test(path) || CODED_CONTROL.test(path))
     throw bad('the request target is not a path');
   if (DOT.test(path) || pathReadings(path).some((reading) => CLIMBS.test(reading)))
     throw bad('the path has dot segments');
-  // 4
+  // 3
   if (path.includes('//')) {
     const meant = path.replace(/\/{2,}/g, '/');
     throw new GatewayError('job_not_found', `there is nothing at this path; ${meant} was meant`);
   }
-  // 5
+  // 4
   const plain = path.replace(CODED_UNRESERVED, (code) => decodeURIComponent(code));
   const opaque = OPAQUE.exec(plain)?.[0];
   const kept = opaque === undefined ? plain : opaque + path.slice(path.indexOf('/', 1));
