@@ -21,7 +21,8 @@ export function refuseAmbiguous(request: IncomingMessage): void {
   if (request.httpVersion !== '1.1' && request.httpVersion !== '1.0')
     throw bad('only HTTP/1.0 and HTTP/1.1 are spoken here');
   for (const name of SINGLE) {
-    if ((request.headersDistinct[name]?.length ?? 0) > 1) throw bad(`the header ${name} came twice`);
+    if ((request.headersDistinct[name]?.length ?? 0) > 1)
+      throw bad(`the header ${name} came twice`);
   }
 }
 
