@@ -175,7 +175,7 @@ export interface Telemetry {
   /** Told at connection and whenever it changes. */
   redisDurabilitySeen(fact: RedisDurability): void;
   /** Whether this process runs another policy configuration than the worker's. */
-  policyCompared(fact: { differs: boolean }): void;
+  policyCompared(fact: { differs: boolean; ours: string; workers: string | null }): void;
   /** Ids the model server lists; the `model` label knows the first 100 ever told, in order. */
   modelsListed(fact: { modelIds: readonly string[] }): void;
 }

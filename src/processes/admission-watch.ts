@@ -156,10 +156,7 @@ export class AdmissionWatch {
   private comparePolicies(theirs: string | undefined): void {
     const { policyHash, telemetry } = this.options;
     const differs = theirs !== undefined && theirs !== policyHash;
-    telemetry.policyCompared({ differs });
-    if (differs && this.last.policyHash !== theirs) {
-      telemetry.log.warn({ ours: policyHash, workers: theirs }, 'policy.differs');
-    }
+    telemetry.policyCompared({ differs, ours: policyHash, workers: theirs ?? null });
   }
 
   private async look(): Promise<void> {

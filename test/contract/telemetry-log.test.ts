@@ -45,8 +45,8 @@ describe('the log', () => {
     for (const hasAof of [false, false, true, true, false]) {
       telemetry.redisDurabilitySeen({ hasAof, mayEvict: false });
     }
-    telemetry.policyCompared({ differs: true });
-    telemetry.policyCompared({ differs: true });
+    telemetry.policyCompared({ differs: true, ours: 'a', workers: 'b' });
+    telemetry.policyCompared({ differs: true, ours: 'a', workers: 'b' });
     expect(lines().map((line) => [line.level, line.msg])).toEqual([
       ['error', 'redis.durability'],
       ['info', 'redis.durability'],

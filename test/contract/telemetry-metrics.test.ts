@@ -114,7 +114,7 @@ describe('the metrics of a process', () => {
     it.scorerAged({ ageMs: 61_000 });
     it.ledgerRebuilt({ waiting: 3 });
     it.redisDurabilitySeen({ hasAof: false, mayEvict: true });
-    it.policyCompared({ differs: true });
+    it.policyCompared({ differs: true, ours: 'a', workers: 'b' });
     it.backlogSeen({ batch: { waiting: 4, oldestWaitMs: 1500 } });
     const after = await values(it);
     expect(

@@ -275,7 +275,7 @@ describe('an ingress that was started with another policy', () => {
       ]);
       const text = await (await get('/berth/metrics', 'root', url)).text();
       expect(text).toMatch(/^berth_policy_mismatch\{[^}]*\} 1$/m);
-      expect(second.output()).toContain('policy.differs');
+      expect(second.output()).toMatch(/"differs":true,.*"msg":"policy.compared"/);
       expect((await get('/berth/readyz')).status).toBe(200);
     } finally {
       await second.kill();
