@@ -155,8 +155,12 @@ export class HttpResponseSink implements ResponseSink {
   private cut(): void {
     this.isOver = true;
     this.pulse?.stop();
-    if (this.response.req.httpVersion === '1.0') this.response.socket?.resetAndDestroy();
-    else this.response.destroy();
+    const { response } = this;
+    // What was just written goes out in this turn yet.
+    setImmediate(() => {
+      if (response.req.httpVersion === '1.0') response.socket?.resetAndDestroy();
+      else response.destroy();
+    });
   }
 
   /** Whether a sign of life may go out right now. */
