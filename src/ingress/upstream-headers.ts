@@ -8,6 +8,8 @@ export interface HeaderRules {
   droppedHeaders: ReadonlySet<string>;
   /** Flat headers put in for the model server. */
   addedHeaders: readonly string[];
+  /** Proxies in front of Berth whose word for the client's address counts (TRUST_PROXY). */
+  trustedHops: number;
 }
 
 /**
@@ -16,14 +18,17 @@ export interface HeaderRules {
  */
 export class UpstreamHeaders implements HeaderRules {
   readonly addedHeaders: readonly string[];
+  readonly trustedHops: number;
   private readonly hasKeys: () => boolean;
 
   /**
    * @param apiKey - the model server's own key; null: it has none
    * @param hasKeys - whether Berth asks for keys at this moment
+   * @param trustedHops - proxies in front of Berth
    */
-  constructor(apiKey: string | null, hasKeys: () => boolean) {
+  constructor(apiKey: string | null, hasKeys: () => boolean, trustedHops = 0) {
     this.hasKeys = hasKeys;
+    this.trustedHops = trustedHops;
     this.addedHeaders = apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`];
   }
 
@@ -37,15 +42,24 @@ const NONE: ReadonlySet<string> = new Set();
 
 /**
  * A client's headers as they go to the model server, flat: end-to-end ones with order and spelling, the credential
- * that the rules choose, and the client's address at the end of `X-Forwarded-For`, as llama-swap's log shows it.
+ * that the rules choose, and the client's address in `X-Forwarded-For`, as llama-swap's log shows it. Each trusted proxy
+ * in front adds one address; whatever stands before those the client may have made up, and goes no further.
  */
 export function headersUpstream(request: IncomingMessage, rules: HeaderRules): string[] {
   const drop = new Set([...rules.droppedHeaders, 'x-forwarded-for']);
   const peer = (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
-  const way = [...(request.headersDistinct['x-forwarded-for'] ?? []), peer].filter(Boolean);
+  const claimed = (request.headersDistinct['x-forwarded-for'] ?? []).flatMap(addresses);
+  const trusted = rules.trustedHops === 0 ? [] : claimed.slice(-rules.trustedHops);
+  const way = [...trusted, peer].filter(Boolean);
   return [
     ...requestHeaders(request.rawHeaders, drop),
     ...(way.length === 0 ? [] : ['X-Forwarded-For', way.join(', ')]),
     ...rules.addedHeaders,
   ];
 }
+
+const addresses = (list: string): string[] =>
+  list
+    .split(',')
+    .map((each) => each.trim())
+    .filter(Boolean);

@@ -99,7 +99,11 @@ export async function startIngressProcess(
   });
 
   const modelServer = new HttpModelServer({ url });
-  const upstreamHeaders = new UpstreamHeaders(apiKey, () => !keyRing.isEmpty);
+  const upstreamHeaders = new UpstreamHeaders(
+    apiKey,
+    () => !keyRing.isEmpty,
+    config.http.trustProxyHops,
+  );
   const catalogue = new HttpModelCatalogue(modelServer, upstreamHeaders.addedHeaders);
   const bypass = new Bypass({ catalogue, ...config.bypass });
   const proxy = new Proxy({

@@ -6,7 +6,7 @@ import { identityOf } from '../../src/ingress/identity.ts';
 import type { Identity } from '../../src/ingress/identity.ts';
 import { KeyRing } from '../../src/ingress/key-ring.ts';
 import type { AccessKey } from '../../src/ingress/key-ring.ts';
-import { UpstreamHeaders } from '../../src/ingress/upstream-headers.ts';
+import { headersUpstream, UpstreamHeaders } from '../../src/ingress/upstream-headers.ts';
 import { incomingRequest } from '../support/incoming-request.ts';
 
 type Headers = readonly (readonly [string, string])[];
@@ -271,6 +271,23 @@ describe('without keys', () => {
 
   test('other machines are served where that was asked for, but not as administrators', () => {
     expect(gate([], true).enter([], { from: '10.0.0.9' })).toMatchObject({ isAdmin: false });
+  });
+});
+
+describe('the client\u2019s address on its way to the model server', () => {
+  test.each([
+    [0, ['203.0.113.7'], '10.0.0.9'],
+    [1, [], '10.0.0.9'],
+    [1, ['made-up, 203.0.113.7'], '203.0.113.7, 10.0.0.9'],
+    [2, ['made-up', '203.0.113.7,10.0.0.8'], '203.0.113.7, 10.0.0.8, 10.0.0.9'],
+  ])('behind %d trusted proxies, with %j before', (hops, came, sent) => {
+    const rules = new UpstreamHeaders(null, () => false, hops);
+    const request = incomingRequest(
+      came.map((value) => ['X-Forwarded-For', value] as const),
+      { from: '::ffff:10.0.0.9' },
+    );
+    const headers = headersUpstream(request, rules);
+    expect(headers.slice(headers.indexOf('X-Forwarded-For'))).toEqual(['X-Forwarded-For', sent]);
   });
 });
 
