@@ -160,7 +160,7 @@ test('a waiter whose job is cancelled gets a real error', async () => {
   await reached('busy');
   const cancelled = post('cancelled');
   await queued(1);
-  const [id = ''] = await redis.zrange('{berth}:gpu:gpu:prioritized', 0, -1);
+  const [id = ''] = await redis.zrange('{berth}:gpu:gpu:prioritized', '0', '-1');
   const queue = new BullJobQueue({
     redis,
     keys: poolKeys('gpu'),
