@@ -1,6 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { Pulse } from '../../src/ingress/pulse.ts';
 import { QueuePositions } from '../../src/ingress/queue-positions.ts';
+import { eventually } from '../support/eventually.ts';
 
 const eta = { p50: 1, p90: 2 };
 const plan = JSON.stringify({
@@ -36,7 +37,10 @@ describe('places from the published plan', () => {
     const positions = new QueuePositions(async () => Promise.resolve(json), 0);
     expect(await positions.of('a')).toEqual({ position: 1, eta });
     json = plan.replace('"position":1', '"position":4');
-    expect(await positions.of('a')).toEqual({ position: 4, eta });
+    await eventually(async () => (await positions.of('a'))?.position === 4, {
+      what: 'the new place',
+    });
+    expect(await positions.of('r')).toEqual({ position: undefined, eta });
   });
 });
 
