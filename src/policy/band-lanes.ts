@@ -125,7 +125,8 @@ export class BandLanes implements BandView {
   }
 
   /**
-   * Remembers what the end of a run may change; calling the result puts it back.
+   * Remembers what the end of a run, and the arrival of that member's next job, may change; calling the result puts it
+   * back.
    *
    * @param member whose run it is
    * @param passedOver members whose lanes are charged for it
@@ -141,12 +142,15 @@ export class BandLanes implements BandView {
     const finishTags = copyOf(this.finishTagMs, mayRest, member);
     const left = copyOf(this.#leftMs, mayRest, member);
     const prompt = mayRest ? [...this.prompt] : [];
+    const wasPrompt = this.prompt.has(member);
     return () => {
       this.books = books;
       for (const { lane, books: laneBooks } of lanes) lane.books = laneBooks;
       putBack(this.finishTagMs, finishTags, member);
       putBack(this.#leftMs, left, member);
       for (const each of prompt) this.prompt.add(each);
+      if (wasPrompt) this.prompt.add(member);
+      else this.prompt.delete(member);
     };
   }
 

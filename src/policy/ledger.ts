@@ -228,18 +228,22 @@ export class Ledger {
    *
    * @param nowMs when the run would end
    * @param usedMs as for `end`
+   * @param next a job that would arrive in that very step
    */
-  asIfEnded<T>(nowMs: number, usedMs: number, ask: () => T): T {
+  asIfEnded<T>(nowMs: number, usedMs: number, ask: () => T, next?: WaitingJob): T {
     const run = this.#run;
     if (run === null) return ask();
     const beforeMs = this.#nowMs;
     const expected = this.#expected;
-    const restore = this.#band(run.job).remember(run.job.member, run.passedOver);
+    const restore = [this.#band(run.job).remember(run.job.member, run.passedOver)];
+    if (next !== undefined) restore.push(this.#band(next).remember(next.member, []));
     this.end(nowMs, usedMs);
+    if (next !== undefined) this.arrive(next);
     try {
       return ask();
     } finally {
-      restore();
+      if (next !== undefined) this.remove(next.id);
+      for (const putBack of restore) putBack();
       this.#run = run;
       this.#expected = expected;
       this.#nowMs = beforeMs;
