@@ -51,6 +51,7 @@ export interface BerthConfig {
   /** All that the policy decides by. */
   readonly rules: Rules;
   readonly bypass: Section<'bypass'>;
+  readonly asyncUpstreams: Section<'asyncUpstreams'>;
   readonly leases: Section<'leases'>;
   readonly durations: Section<'durations'>;
   readonly caps: Section<'caps'>;
@@ -73,7 +74,17 @@ export function composeConfig(
   document: ConfigurationDocument,
 ): BerthConfig {
   const { bands, tiers, affinity, aging, intents, xPriorityUnit, modelFloors } = document;
-  const { bypass, leases, durations, caps, idempotency, keepAlive, retention, memory } = document;
+  const {
+    bypass,
+    asyncUpstreams,
+    leases,
+    durations,
+    caps,
+    idempotency,
+    keepAlive,
+    retention,
+    memory,
+  } = document;
   return deepFreeze({
     pool: environment.POOL,
     http: {
@@ -100,6 +111,7 @@ export function composeConfig(
     log: { level: environment.LOG_LEVEL },
     rules: { bands, tiers, affinity, aging, intents, xPriorityUnit, modelFloors },
     bypass,
+    asyncUpstreams,
     leases,
     durations,
     caps,

@@ -1,10 +1,31 @@
 import { defaultRules } from '../policy/rules.ts';
 import type { ConfigurationDocument } from './document-schema.ts';
 
+/** ComfyUI: a prompt is answered at once, its history entry stands for its end, its queue names what is to come. */
+const comfyUi = {
+  idPointer: '/prompt_id',
+  poll: 'history/{id}',
+  donePointer: '/{id}',
+  errorPointer: '/{id}/status/status_str',
+  errorValue: 'error',
+  pending: 'queue',
+  cancel: [
+    { path: 'queue', body: '{"delete":["{id}"]}' },
+    { path: 'interrupt', body: '{"prompt_id":"{id}"}' },
+  ],
+  pollSeconds: 1,
+  timeoutSeconds: 3600,
+} as const;
+
 /** What the configuration file is merged over. */
 export const defaultDocument = {
   ...defaultRules,
   bypass: { models: [], concurrency: 4 },
+  asyncUpstreams: [
+    { path: '/comfyui/prompt', load: '/comfyui/', ...comfyUi },
+    { path: '/comfyui/api/prompt', load: '/comfyui/', ...comfyUi },
+    { path: '/upstream/*/prompt', ...comfyUi },
+  ],
   leases: {
     text: {
       baseSeconds: 150,

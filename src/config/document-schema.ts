@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { asyncUpstreamSchema } from './async-upstream-schema.ts';
 import { keySchema } from './key-schema.ts';
 import { rulesShape } from './rules-schema.ts';
 
@@ -65,6 +66,10 @@ export const documentSchema = z.strictObject({
       concurrency: z.int().min(1).max(1000).describe('Their requests upstream at one time.'),
     })
     .describe('What skips the queue.'),
+  asyncUpstreams: z
+    .array(asyncUpstreamSchema)
+    .max(100)
+    .describe('Routes that answer before their work is done.'),
   leases: leasesSchema.describe('How long a job may hold the GPU without progress.'),
   durations: durationsSchema.describe(
     'How long jobs are assumed to take until enough of them were measured.',

@@ -8,8 +8,11 @@ import { ModelServerFault } from '../ports/model-server.ts';
 import type { ModelServer, ModelServerAnswer, ModelServerRequest } from '../ports/model-server.ts';
 import { FencedError } from '../ports/response-log.ts';
 import type { ResponseLogWriter } from '../ports/response-log.ts';
+import { asyncUpstreamFor } from './async-upstream.ts';
+import type { AsyncUpstream } from './async-upstream.ts';
 import { AnswerCheck } from './answer-check.ts';
 import { endToEnd, headerOf } from './headers.ts';
+import { loadFirst, submitAndPoll } from './submit-and-poll.ts';
 import { SUSPECT_STATUSES, transientAnswer } from './transient-answer.ts';
 
 /** A request as it is sealed beside its job. */
@@ -26,6 +29,8 @@ export interface RunJobDependencies {
   store: BodyStore;
   openSeal: (jobId: string, sealed: Buffer) => Buffer;
   rules: AttemptRules;
+  /** Routes that answer before their work is done; default none. */
+  asyncUpstreams?: readonly AsyncUpstream[];
   /** A number in [0, 1), drawn anew. */
   chance: () => number;
 }
@@ -39,7 +44,8 @@ const SUSPECT_BYTES = 64 * 1024;
  * 1. The request is put together again; a body that is gone fails the job.
  * 2. It goes upstream. No answer: repeated, or failed.
  * 3. An answer about the model server's own passing state: repeated, or, at the last attempt, passed on and failed.
- * 4. Any other answer is the client's: head and body go to the log as they come.
+ * 4. Any other answer is the client's: head and body go to the log as they come. Where the work only begins with it,
+ *    the run lasts until that work is done.
  * 5. One that broke off, that says an error in a stream, or that is no answer at all fails the job.
  * 6. An abort ends the run at whatever stage, in the way its reason says.
  */
@@ -80,6 +86,9 @@ async function run(
       : { kind: 'retry', code, message, delayMs: verdict.retryAfterMs };
   };
   // 2
+  const { asyncUpstreams = [], modelServer } = dependencies;
+  const upstream = asyncUpstreamFor(request.method, request.target, asyncUpstreams);
+  if (upstream !== undefined) await loadFirst(upstream, request, modelServer, signal);
   let answer: ModelServerAnswer;
   try {
     answer = await dependencies.modelServer.call(request, signal);
@@ -105,6 +114,8 @@ async function run(
   }
   // 4
   const { status } = answer;
+  if (upstream !== undefined && status >= 200 && status < 300)
+    return submitAndPoll({ upstream, request, answer }, log, modelServer, signal);
   const { method, target } = request;
   const { kind } = job.facts;
   const check = new AnswerCheck({ method, target, kind, status, headers: answer.headers });

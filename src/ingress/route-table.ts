@@ -1,11 +1,22 @@
 import type { JobKind } from '../ports/telemetry.ts';
 
 /** Where a route's model id is found. */
-export type ModelSource = 'body' | 'query' | 'path';
+export type ModelSource = 'body' | 'query' | 'path' | 'comfyui' | 'none';
 
 /** What a request line says about the GPU. */
 export type RouteMatch =
-  { needsGpu: true; route: string; kind: JobKind; modelSource: ModelSource } | { needsGpu: false };
+  | {
+      needsGpu: true;
+      route: string;
+      kind: JobKind;
+      modelSource: ModelSource;
+      /** It passes at once when its model is loaded, and takes a turn only to have it loaded. */
+      passesWhenReady?: true;
+    }
+  | { needsGpu: false };
+
+/** The model behind `/comfyui/`, as llama-swap calls it. */
+export const COMFY_MODEL = 'comfyui_auto';
 
 const BODY_ROUTES: readonly [kind: JobKind, paths: readonly string[]][] = [
   [
@@ -55,11 +66,24 @@ const GETS = new Map(QUERY_ROUTES.map(([kind, path]) => [path, kind] as const));
 /** Paths below a model that llama-swap never loads a model for (its default `ignorePaths`). */
 const STATIC_ENDING = /\.(?:js|json|css|png|gif|jpe?g|ico|txt)$/i;
 
+/** What steers work that runs already, and uploads: they must get through while it runs (ComfyUI, stable-diffusion). */
+const STEERING =
+  /\/(?:interrupt|queue|history|upload\/(?:image|mask)|sdapi\/v1\/(?:interrupt|skip))$/;
+/** Of `/comfyui/` llama-swap loads the model for the root alone; a prompt renders. */
+const COMFY_PROMPT = /^\/comfyui\/(?:api\/)?prompt$/;
+/** What stops models, or changes what their ids mean. */
+const CONTROLS: readonly [method: string, path: RegExp, route: string][] = [
+  ['GET', /^\/unload$/, '/unload'],
+  ['HEAD', /^\/unload$/, '/unload'],
+  ['POST', /^\/api\/models\/unload(?:\/.*)?$/, '/api/models/unload'],
+  ['PUT', /^\/api\/profiles\/active$/, '/api/profiles/active'],
+];
+
 const PASS: RouteMatch = { needsGpu: false };
 
 /**
- * llama-swap's route table (its routes at v250): which requests load or use a model. `path` is raw, without query.
- * Everything that is not listed is the model server's to answer, at once.
+ * llama-swap's route table (its routes at v250): which requests load, use or stop a model. `path` is raw, without
+ * query. Everything that is not listed is the model server's to answer, at once.
  */
 export function matchRoute(method: string, path: string): RouteMatch {
   if (method === 'POST') {
@@ -70,11 +94,28 @@ export function matchRoute(method: string, path: string): RouteMatch {
     const kind = GETS.get(path);
     if (kind !== undefined) return { needsGpu: true, route: path, kind, modelSource: 'query' };
   }
+  const control = CONTROLS.find(([verb, pattern]) => verb === method && pattern.test(path));
+  if (control !== undefined)
+    return { needsGpu: true, route: control[2], kind: 'other', modelSource: 'none' };
+  return belowAModel(method, path);
+}
+
+function belowAModel(method: string, path: string): RouteMatch {
+  if (method === 'OPTIONS') return PASS;
+  const comfy = { needsGpu: true, modelSource: 'comfyui' } as const;
+  if (path === '/comfyui/') return { ...comfy, route: path, kind: 'other', passesWhenReady: true };
+  if (method === 'POST' && COMFY_PROMPT.test(path))
+    return { ...comfy, route: '/comfyui/prompt', kind: 'image' };
   const below = /^\/upstream\/(.+)$/.exec(path)?.[1];
-  if (below?.includes('/') === true && method !== 'OPTIONS' && !STATIC_ENDING.test(path)) {
-    return { needsGpu: true, route: '/upstream/{model}', kind: kindOf(below), modelSource: 'path' };
-  }
-  return PASS;
+  if (below?.includes('/') !== true || STATIC_ENDING.test(path)) return PASS;
+  const upstream = {
+    needsGpu: true,
+    route: '/upstream/{model}',
+    kind: kindOf(below),
+    modelSource: 'path',
+  } as const;
+  const isLook = method === 'GET' || method === 'HEAD';
+  return isLook || STEERING.test(path) ? { ...upstream, passesWhenReady: true } : upstream;
 }
 
 /** The model ids a path below `/upstream/` may begin with, longest first, decoded; ids may contain slashes. */

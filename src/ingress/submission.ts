@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Submission } from '../gateway/submit-job.ts';
+import { baseBound } from '../policy/rules.ts';
 import type { IntakeBody } from './body-intake.ts';
 import type { Identity } from './identity.ts';
 import type { RouteMatch } from './route-table.ts';
@@ -51,5 +52,18 @@ export function submissionOf(
       keyDefault: identity.defaultPriority,
       ceiling: identity.maxPriority,
     },
+  };
+}
+
+/** The same for what would stop models under a running job: it goes before everything else that waits. */
+export function submissionOfControl(
+  request: IncomingMessage,
+  facts: SubmissionFacts,
+  headerRules: HeaderRules,
+): Submission {
+  const first = { llamaSwapPriority: [String(baseBound)], xPriority: [], intent: [] };
+  return {
+    ...submissionOf(request, facts, headerRules),
+    priority: { ...first, keyDefault: 0, ceiling: null },
   };
 }

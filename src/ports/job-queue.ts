@@ -1,6 +1,9 @@
 import type { ResponseLogWriter } from './response-log.ts';
 import type { JobKind } from './telemetry.ts';
 
+/** The model of a job that asks for none: one that stops models, or changes what their ids mean. */
+export const NO_MODEL = '(none)';
+
 /** Everything BullMQ and its board may see of a job: no body, no header value, no credential. */
 export interface JobFacts {
   /** Layout of this record; newer ones are refused by older code. */

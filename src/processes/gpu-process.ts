@@ -23,6 +23,7 @@ import type { BerthConfig } from '../config/load.ts';
 import type { ErrorCode, FailureCode } from '../errors.ts';
 import { createRunJob } from '../gateway/run-job.ts';
 import { attemptRules } from '../policy/attempt.ts';
+import { NO_MODEL } from '../ports/job-queue.ts';
 import type { ClaimedJob } from '../ports/job-queue.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
@@ -133,6 +134,7 @@ export async function startGpuProcess(
       store,
       openSeal: (jobId, sealed) => seal.open(jobId, sealed),
       rules: attemptRules,
+      asyncUpstreams: config.asyncUpstreams,
       chance: Math.random,
     }),
     retention: {
@@ -143,7 +145,7 @@ export async function startGpuProcess(
     onDispatch: (job, idleMs) => {
       coldRuns.delete(job.id);
       if (!resident.isResident(job.facts.model)) coldRuns.add(job.id);
-      resident.noteDispatched(job.facts.model);
+      if (job.facts.model !== NO_MODEL) resident.noteDispatched(job.facts.model);
       if (idleMs !== undefined) telemetry.gpuIdled({ idleMs });
       void listModel(catalogue, job.facts.model, telemetry);
       telemetry.jobDispatched({

@@ -118,6 +118,7 @@ export async function startIngressProcess(
     intake: { maxBytes: config.caps.bodyBytes, store, mayStore: () => admission.mayStore() },
     passThrough: new PassThrough(modelServer, upstreamHeaders),
     bypass,
+    asyncUpstreams: config.asyncUpstreams,
     waiting: {
       style: {
         style: config.keepAlive.style,

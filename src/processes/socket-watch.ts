@@ -1,4 +1,5 @@
 import type { UpgradeRoute } from '../ingress/routes/upgrade.ts';
+import { NO_MODEL } from '../ports/job-queue.ts';
 import type { Logger } from '../ports/logger.ts';
 import type { ModelCatalogue, ModelStates } from '../ports/model-server.ts';
 
@@ -40,7 +41,8 @@ export function watchSockets(options: SocketWatchOptions): NodeJS.Timeout {
 async function blockedModel(options: SocketWatchOptions): Promise<string | undefined> {
   const { catalogue, route, running } = options;
   const asked = await running();
-  if (asked === undefined || (await catalogue.stateOf(asked)) !== 'stopped') return undefined;
+  if (asked === undefined || asked === NO_MODEL) return undefined;
+  if ((await catalogue.stateOf(asked)) !== 'stopped') return undefined;
   const wanted = catalogue.resolve(asked);
   return route.heldModels.has(wanted) ? undefined : wanted;
 }

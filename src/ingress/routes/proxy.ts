@@ -2,12 +2,15 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.ts';
 import type { RejectCode } from '../../errors.ts';
+import { asyncUpstreamFor } from '../../gateway/async-upstream.ts';
+import type { AsyncUpstream } from '../../gateway/async-upstream.ts';
 import { ResponseRelay } from '../../gateway/relay-response.ts';
 import type { RelayDependencies } from '../../gateway/relay-response.ts';
 import { submitJob } from '../../gateway/submit-job.ts';
 import type { SubmitDependencies } from '../../gateway/submit-job.ts';
 import type { BasePriority } from '../../policy/priority.ts';
-import type { ModelCatalogue } from '../../ports/model-server.ts';
+import { NO_MODEL } from '../../ports/job-queue.ts';
+import type { ModelCatalogue, ModelStates } from '../../ports/model-server.ts';
 import { queryModel, takeIn } from '../body-intake.ts';
 import type { IntakeBody, IntakeRules } from '../body-intake.ts';
 import { drain } from '../drain.ts';
@@ -17,23 +20,28 @@ import { jobSink } from '../job-sink.ts';
 import type { WaitingRules } from '../job-sink.ts';
 import { recordEnd } from '../request-record.ts';
 import type { RequestProgress } from '../request-record.ts';
-import { matchRoute, upstreamCandidates } from '../route-table.ts';
-import { submissionOf } from '../submission.ts';
+import { COMFY_MODEL, matchRoute, upstreamCandidates } from '../route-table.ts';
+import { submissionOf, submissionOfControl } from '../submission.ts';
 import type { GpuRoute, HeaderRules } from '../submission.ts';
+import { submitAnswerSink } from '../submit-answer-sink.ts';
 import type { Bypass } from './bypass.ts';
 import type { PassThrough } from './pass-through.ts';
 
 /** What proxying needs. */
 export interface ProxyDependencies extends SubmitDependencies, RelayDependencies {
   upstreamHeaders: HeaderRules;
-  catalogue: ModelCatalogue;
+  catalogue: ModelCatalogue & ModelStates;
   intake: IntakeRules;
   passThrough: PassThrough;
   bypass: Bypass;
   waiting: WaitingRules;
+  asyncUpstreams: readonly AsyncUpstream[];
   /** Why no new job may be taken right now, if so. */
   refusal: () => RejectCode | undefined;
 }
+
+/** How long a request that stops models waits for the running job, in ms. */
+const CONTROL_WAIT_MS = 600_000;
 
 /** A job whose client is connected, for an orderly stop. */
 export interface LiveRequest {
@@ -46,12 +54,12 @@ export interface LiveRequest {
 /**
  * Every request that is not Berth's own:
  *
- * 1. A route that needs no GPU passes straight through.
+ * 1. A route that needs no GPU passes straight through; so does a mere look at a model that is loaded.
  * 2. The body is taken in. A model that cannot be found, or that the model server does not know, is the model server's
  *    to refuse: straight through. One that needs no GPU takes its turn among its like.
  * 3. Admission: no new jobs while memory, disk or the gateway itself says so.
- * 4. The job is queued, durably.
- * 5. Its answer is relayed; a client that leaves takes its job along.
+ * 4. The job is queued, durably. What would stop models under a running job is one too: it goes next, and alone.
+ * 5. Its answer is relayed; a client that leaves takes its job along, unless it has its whole answer.
  */
 export class Proxy {
   /** Requests that wait or stream. */
@@ -69,7 +77,7 @@ export class Proxy {
     const progress: RequestProgress = {};
     recordEnd(request, response, progress, this.dependencies.telemetry);
     // 1
-    if (!match.needsGpu) {
+    if (!match.needsGpu || (await this.passesNow(match, path))) {
       await this.dependencies.passThrough.stream(request, response);
       return;
     }
@@ -93,8 +101,10 @@ export class Proxy {
     const identity = identityOf(request);
     // 2
     const body = await takeIn(request, id, intake);
-    const model = await this.modelOf(match, path, request, body);
-    const isRefused = model === undefined || (await catalogue.lookUp(model)) === 'unknown';
+    const isControl = match.modelSource === 'none';
+    const model = isControl ? NO_MODEL : await this.modelOf(match, path, request, body);
+    const isRefused =
+      model === undefined || (!isControl && (await catalogue.lookUp(model)) === 'unknown');
     if (isRefused || bypass.covers(model)) {
       const pass = () => passThrough.send(request, response, this.passedBody(id, body));
       await (isRefused ? pass() : bypass.inTurn(response, pass));
@@ -115,8 +125,9 @@ export class Proxy {
     let ranked: BasePriority;
     const submittedAt = performance.now();
     try {
+      const submission = isControl ? submissionOfControl : submissionOf;
       ranked = await submitJob(
-        submissionOf(request, { id, match, model, body, identity }, upstreamHeaders),
+        submission(request, { id, match, model, body, identity }, upstreamHeaders),
         this.dependencies,
       );
     } catch (error) {
@@ -136,13 +147,30 @@ export class Proxy {
       },
     };
     this.live.add(live);
+    const tooLong = (): void => {
+      if (relay.startedAt !== undefined) return;
+      sink.fail('model_unavailable', 'another job still runs; nothing was stopped');
+      gone.abort(new GatewayError('client_closed', 'the wait was too long'));
+    };
+    const patience = isControl ? setTimeout(tooLong, CONTROL_WAIT_MS) : undefined;
+    const answered = new AbortController();
+    const { method = '', url = '/' } = request;
+    const isSubmit = asyncUpstreamFor(method, url, this.dependencies.asyncUpstreams) !== undefined;
     try {
       if (response.destroyed) gone.abort(new GatewayError('client_closed', 'the client has gone'));
-      await relay.relay(sink, gone.signal);
+      if (isSubmit) {
+        const either = AbortSignal.any([gone.signal, answered.signal]);
+        await relay.relay(
+          submitAnswerSink(sink, () => answered.abort()),
+          either,
+        );
+      } else await relay.relay(sink, gone.signal);
     } catch (error) {
+      if (answered.signal.aborted) return;
       if (!gone.signal.aborted) throw error;
       await this.clientLeft(id, model, match, ranked, request, performance.now() - submittedAt);
     } finally {
+      clearTimeout(patience);
       this.live.delete(live);
     }
   }
@@ -155,6 +183,18 @@ export class Proxy {
   ): Promise<string | undefined> {
     if (match.modelSource === 'query') return queryModel(request);
     if (match.modelSource === 'body') return body.model;
+    return this.modelInPath(match, path);
+  }
+
+  /** Whether the request can be answered at once without a load. */
+  private async passesNow(match: GpuRoute, path: string): Promise<boolean> {
+    if (match.passesWhenReady !== true) return false;
+    const model = await this.modelInPath(match, path);
+    return model !== undefined && (await this.dependencies.catalogue.stateOf(model)) === 'ready';
+  }
+
+  private async modelInPath(match: GpuRoute, path: string): Promise<string | undefined> {
+    if (match.modelSource === 'comfyui') return COMFY_MODEL;
     const candidates = upstreamCandidates(path);
     for (const candidate of candidates) {
       if ((await this.dependencies.catalogue.lookUp(candidate)) === 'known') return candidate;
