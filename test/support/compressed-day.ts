@@ -1,12 +1,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { readDispatchRecords } from '../../src/adapters/redis/read-dispatch-records.ts';
 import type { DemoModel } from '../../src/demo-model-server/catalogue.ts';
 import { createDemoModelServer } from '../../src/demo-model-server/server.ts';
 import { defaultRules, type Rules } from '../../src/policy/rules.ts';
 import type { Workload } from '../../src/simulate/workload.ts';
 import { BerthSystem } from './berth-system.ts';
 import { compressedRules } from './compressed-rules.ts';
+import { bookedRuns } from './day-books.ts';
 import { DayPlay, type DayWorkload, type PlayedDay } from './day-play.ts';
 
 /** How a day is played. */
@@ -15,8 +17,6 @@ export interface DayOptions {
   readonly factor: number;
   /** Uncompressed; default: the rules Berth has when nothing is configured. */
   readonly rules?: Rules;
-  /** Rules the system gets instead of the compressed ones. */
-  readonly compressed?: Rules;
 }
 
 /** A system that is ready for its day. */
@@ -33,10 +33,10 @@ export interface PreparedDay {
  * measured beside it.
  */
 export async function prepareDay(workload: DayWorkload, options: DayOptions): Promise<PreparedDay> {
-  const { factor, rules = defaultRules, compressed = compressedRules(factor, rules) } = options;
+  const { factor, rules = defaultRules } = options;
   const folder = await mkdtemp(path.join(tmpdir(), 'berth-day-'));
   const config = path.join(folder, 'config.json');
-  await writeFile(config, JSON.stringify(compressed));
+  await writeFile(config, JSON.stringify(compressedRules(factor, rules)));
   const day = new DayPlay(workload, factor, rules);
   const demo = createDemoModelServer({
     models: modelsOf(workload),
@@ -57,7 +57,8 @@ export async function prepareDay(workload: DayWorkload, options: DayOptions): Pr
     return {
       play: async () => {
         await day.play(system.url);
-        return { ...day.result(), overlaps: demo.overlaps };
+        const records = await readDispatchRecords(system.redis.url, 'gpu');
+        return { ...day.result(), booked: bookedRuns(records), overlaps: demo.overlaps };
       },
       close: async () => {
         await system.stop();

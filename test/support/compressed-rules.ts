@@ -15,3 +15,14 @@ export function compressedRules(factor: number, rules: Rules = defaultRules): Ru
     },
   };
 }
+
+/**
+ * Rules, uncompressed, under which a compressed day waits for an expected job as long as real time would: 200 ms after
+ * a run that stands for 10 s. What a client needs from an answer to its next request does not shrink with the day.
+ */
+export function withRealHold(factor: number, rules: Rules = defaultRules): Rules {
+  const { aging } = rules;
+  const { seconds, share } = aging.hold;
+  const hold = { seconds: seconds * factor, share: Math.min(1, share * factor) };
+  return { ...rules, aging: { ...aging, hold } };
+}

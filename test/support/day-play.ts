@@ -6,6 +6,7 @@ import { jobId, memberId, type WaitingJob } from '../../src/policy/job.ts';
 import type { Rules } from '../../src/policy/rules.ts';
 import type { RanJob, Simulation } from '../../src/simulate/run.ts';
 import type { Arrival, Chain, Workload } from '../../src/simulate/workload.ts';
+import type { BookedRun } from './day-books.ts';
 import { DayClock } from './day-clock.ts';
 
 /** A job of a day; with `headers` it says by itself how urgent it is and whose it is. */
@@ -18,8 +19,15 @@ export interface DayWorkload extends Workload {
 
 /** What became of a day. */
 export interface PlayedDay {
-  /** Seen at the model server and at the clients, in the workload's own milliseconds, real overheads included. */
+  /** Seen at the model server and at the clients, in the workload's own milliseconds: overheads are stretched with the day. */
   readonly simulation: Simulation;
+  /**
+   * The same runs with waits as they are in real time: what passed on the day's clock, and what the gateway and the
+   * machine needed beside it at its real length instead of so many times longer. In the order of their ends.
+   */
+  readonly inRealTime: readonly RanJob[];
+  /** The same runs as the gateway has them on record. */
+  readonly booked: readonly BookedRun[];
   /** Answers by status. */
   readonly statuses: Readonly<Record<string, number>>;
   /** Real milliseconds from each run's end to the next one's start, where something waited. */
@@ -34,7 +42,15 @@ interface Sent {
   readonly job: WaitingJob;
   readonly item: DayArrival;
   readonly sentMs: number;
+  /** What time the day had. */
+  readonly dayMs: number;
   readonly next?: { readonly chain: Chain; readonly index: number };
+}
+
+interface Begun {
+  readonly swapMs: number;
+  /** What time the day had. */
+  readonly dayMs: number;
 }
 
 /** One play of a workload: its clients, and what the model server tells of their jobs. */
@@ -46,8 +62,9 @@ export class DayPlay {
   readonly #coming: (DayArrival & { next?: Sent['next'] })[];
   readonly #sent = new Map<string, Sent>();
   readonly #outstanding = new Set<string>();
-  readonly #swaps = new Map<number, number>();
+  readonly #begun = new Map<number, Begun>();
   readonly #ran: RanJob[] = [];
+  readonly #inRealTime: RanJob[] = [];
   readonly #gapsMs: number[] = [];
   readonly #statuses: Record<string, number> = {};
   readonly #stop = new AbortController();
@@ -96,7 +113,7 @@ export class DayPlay {
     if (this.#freeSinceMs !== undefined) this.#gapsMs.push(monotonicMs() - this.#freeSinceMs);
     this.#freeSinceMs = undefined;
     const swapMs = demo.residentModel === record.model ? 0 : this.#workload.swapMs;
-    this.#swaps.set(record.id, swapMs);
+    this.#begun.set(record.id, { swapMs, dayMs: this.#clock.nowMs });
     this.#clock.go(swapMs + sent.item.runMs);
     this.#arm();
   }
@@ -108,19 +125,13 @@ export class DayPlay {
     this.#clock.stop(!record.aborted);
     if (record.aborted) return;
     this.#outstanding.delete(sent.job.id);
-    const { job } = sent;
-    this.#ran.push({
-      job: { ...job, arrivalMs: this.#dayMs(sent.sentMs) },
-      startMs: this.#dayMs(record.gpuStartedAtMs),
-      endMs: this.#dayMs(record.endedAtMs),
-      swapMs: this.#swaps.get(record.id) ?? 0,
-    });
+    this.#note(sent, this.#begun.get(record.id), record.gpuStartedAtMs, record.endedAtMs);
     if (this.#outstanding.size > 0) this.#freeSinceMs = record.endedAtMs;
     else this.#clock.go();
     this.#look();
   }
 
-  result(): Omit<PlayedDay, 'overlaps'> {
+  result(): Omit<PlayedDay, 'overlaps' | 'booked'> {
     const ids = new Set<string>(this.#ran.map(({ job }) => job.id));
     const heldMs = this.#gapsMs.reduce((sum, gapMs) => sum + gapMs, 0) * this.#factor;
     const endMs = Math.max(0, ...this.#ran.map((run) => run.endMs));
@@ -131,10 +142,26 @@ export class DayPlay {
         heldMs,
         endMs,
       },
+      inRealTime: this.#inRealTime,
       statuses: this.#statuses,
       gapsMs: this.#gapsMs,
       tookMs: endMs / this.#factor,
     };
+  }
+
+  #note(sent: Sent, begun: Begun | undefined, startedMs: number, endedMs: number): void {
+    const { job, item, sentMs, dayMs } = sent;
+    const swapMs = begun?.swapMs ?? 0;
+    this.#ran.push({
+      job: { ...job, arrivalMs: this.#dayMs(sentMs) },
+      startMs: this.#dayMs(startedMs),
+      endMs: this.#dayMs(endedMs),
+      swapMs,
+    });
+    const waitedMs = (begun?.dayMs ?? dayMs) - dayMs;
+    const startMs = dayMs + waitedMs + (startedMs - sentMs - waitedMs / this.#factor);
+    const endMs = startMs + swapMs + item.runMs;
+    this.#inRealTime.push({ job: { ...job, arrivalMs: dayMs }, startMs, endMs, swapMs });
   }
 
   #dayMs(realMs: number): number {
@@ -171,6 +198,7 @@ export class DayPlay {
     const name = `job-${this.#sent.size + 1}`;
     const { base, member, tier, model } = item;
     const sentMs = monotonicMs();
+    const dayMs = this.#clock.nowMs;
     const job: WaitingJob = {
       id: jobId(name),
       member: memberId(member),
@@ -182,7 +210,7 @@ export class DayPlay {
       sequence: this.#sent.size + 1,
     };
     const { next } = item;
-    this.#sent.set(name, { job, item, sentMs, ...(next === undefined ? {} : { next }) });
+    this.#sent.set(name, { job, item, sentMs, dayMs, ...(next === undefined ? {} : { next }) });
     if (this.#outstanding.size === 0) {
       this.#clock.stop();
       this.#freeSinceMs = undefined;
@@ -214,9 +242,11 @@ export class DayPlay {
       }),
       signal: this.#stop.signal,
     });
-    await response.arrayBuffer();
+    const answer = await response.text();
     this.#statuses[response.status] = (this.#statuses[response.status] ?? 0) + 1;
-    if (response.status !== 200) throw new Error(`${name} was answered ${response.status}`);
+    if (response.status !== 200) {
+      throw new Error(`${name} was answered ${response.status}: ${answer.slice(0, 300)}`);
+    }
   }
 
   /** A producer that sends one at a time sends its next job when it has its answer. */
