@@ -23,6 +23,8 @@ export interface DayOptions {
 export interface PreparedDay {
   /** Plays it. Resolves when everything has run, or at the workload's `stopMs`. */
   play(): Promise<PlayedDay>;
+  /** Resolves when its first run has ended. */
+  readonly underWay: Promise<void>;
   /** Ends the system; a day that is still played fails. */
   close(): Promise<void>;
 }
@@ -55,6 +57,7 @@ export async function prepareDay(workload: DayWorkload, options: DayOptions): Pr
     const env = { BERTH_CONFIG: config, SCORER_INTERVAL_SECONDS: '15', LOG_LEVEL: 'warn' };
     const system = await BerthSystem.start({ modelServerUrl: demo.url, env });
     return {
+      underWay: day.underWay,
       play: async () => {
         await day.play(system.url);
         const records = await readDispatchRecords(system.redis.url, 'gpu');

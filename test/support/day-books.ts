@@ -30,8 +30,8 @@ export function chargedShareOf(member: string, runs: readonly BookedRun[]): numb
 
 /**
  * The runs from each start of `other`'s to the next that tell whether a producer which sends one job at a time keeps
- * its turn: those in which each next job came within the hold, and in the turn before too. One that came later is not
- * waited for, nor is the next one.
+ * its turn. Left out are a turn that ended because the next job came later than the hold, which is not waited for,
+ * and the one after it, in which the producer is not expected yet.
  */
 export function promptTurns(
   producer: string,
@@ -45,10 +45,10 @@ export function promptTurns(
     turns.at(-1)?.push(run);
   }
   const own = runs.filter(({ member }) => member === producer);
-  const isLate = (run: BookedRun): boolean => {
-    const next = own[own.indexOf(run) + 1];
-    return run.member === producer && next !== undefined && next.arrivalMs - run.endMs > holdMs;
+  const isLost = (turn: readonly BookedRun[] = []): boolean => {
+    const last = turn.at(-1);
+    const next = last?.member === producer ? own[own.indexOf(last) + 1] : undefined;
+    return last !== undefined && next !== undefined && next.arrivalMs - last.endMs > holdMs;
   };
-  const isPrompt = (turn: readonly BookedRun[] = []): boolean => !turn.some(isLate);
-  return turns.filter((turn, index) => isPrompt(turn) && isPrompt(turns[index - 1])).flat();
+  return turns.filter((turn, index) => !isLost(turn) && !isLost(turns[index - 1])).flat();
 }

@@ -74,8 +74,12 @@ export class DayPlay {
   #freeSinceMs: number | undefined;
   /** Producers that will send another job. */
   #openChains = 0;
+  #begin: () => void = () => undefined;
   #finish: () => void = () => undefined;
   #fail: (error: unknown) => void = () => undefined;
+
+  /** Resolves when its first run has ended: by then all that came at its beginning is in the queue. */
+  readonly underWay = new Promise<void>((resolve) => (this.#begin = resolve));
 
   constructor(workload: DayWorkload, factor: number, rules: Rules) {
     this.#workload = workload;
@@ -124,6 +128,7 @@ export class DayPlay {
     if (sent === undefined || record.gpuStartedAtMs === null || record.endedAtMs === null) return;
     this.#clock.stop(!record.aborted);
     if (record.aborted) return;
+    this.#begin();
     this.#outstanding.delete(sent.job.id);
     this.#note(sent, this.#begun.get(record.id), record.gpuStartedAtMs, record.endedAtMs);
     if (this.#outstanding.size > 0) this.#freeSinceMs = record.endedAtMs;

@@ -27,15 +27,19 @@ export class DaysPlayed {
     this.#days = days;
   }
 
-  /** Starts their systems one after the other, then lets all of them begin. */
+  /** Starts their systems one after the other, then lets each begin when what the one before begins with is queued. */
   async begin(): Promise<void> {
     for (const [workload, options] of Object.values(this.#days)) {
       this.#prepared.push(await prepareDay(workload, options));
     }
     for (const [index, name] of Object.keys(this.#days).entries()) {
       const day = this.#prepared[index]?.play() ?? Promise.reject(new Error(`${name}: not begun`));
-      day.catch(() => undefined);
       this.#played[name] = day;
+      const over = day.then(
+        () => undefined,
+        () => undefined,
+      );
+      await Promise.race([this.#prepared[index]?.underWay, over]);
     }
   }
 
