@@ -4,6 +4,12 @@ import type { JobKind } from './telemetry.ts';
 /** The model of a job that asks for none: one that stops models, or changes what their ids mean. */
 export const NO_MODEL = '(none)';
 
+/** A job's place in its film; `shot` counts from 1. */
+export interface FilmShot {
+  readonly id: string;
+  readonly shot: number;
+}
+
 /** Everything BullMQ and its board may see of a job: no body, no header value, no credential. */
 export interface JobFacts {
   /** Layout of this record; newer ones are refused by older code. */
@@ -25,6 +31,8 @@ export interface JobFacts {
   bodyBytes: number;
   /** Lower-case hex SHA-256 of the body's bytes. */
   bodySha256: string;
+  /** Of a shot: its film, which goes on in the step in which this job is settled. */
+  film?: FilmShot;
 }
 
 /** What one member may have waiting at one time; null: no bound of its own. */
@@ -48,6 +56,36 @@ export interface NewJob {
   body: Buffer | null;
   /** Caps of the job's member. */
   caps: MemberCaps;
+  /** A submission with the same key, by the same member, is this one. */
+  idempotency?: IdempotencyKey;
+  deadlines?: JobDeadlines;
+}
+
+/** What an `Idempotency-Key` stands for. */
+export interface IdempotencyKey {
+  /** SHA-256 of member and key, in hex. */
+  name: string;
+  /** SHA-256 of all that makes a request another one, in hex. */
+  request: string;
+}
+
+/** When a job is of no use any more. */
+export interface JobDeadlines {
+  /** It expires unless it has started: so long after its submission, or at a time in unix milliseconds. */
+  start?: { withinMs: number } | { byMs: number };
+  /** It is cancelled, waiting or running, so long after its submission. */
+  cancelAfterMs?: number;
+}
+
+/** A job that is stored. */
+export interface Submitted {
+  /** The new job's, or that of the first one with the same key. */
+  jobId: string;
+  arrival: number;
+  /** Redis TIME. */
+  nowMs: number;
+  /** False: an earlier submission with the same key made it; it may have ended, or be gone. */
+  isNew: boolean;
 }
 
 /** What became of a job its client gave up. */
@@ -68,11 +106,16 @@ export interface JobEvent {
 export interface JobQueue {
   /**
    * Durable when it resolves. `queue_full` when the pool's waiting cap is reached, `member_queue_full` when one of the
-   * member's is.
+   * member's is, `idempotency_mismatch` when the key came with another request before.
    */
-  submit(job: NewJob): Promise<{ arrival: number }>;
+  submit(job: NewJob): Promise<Submitted>;
   /** Gives up a job for its client: waiting, it is removed; running, the worker aborts it. */
   abandon(jobId: string, code: 'client_closed' | 'cancelled'): Promise<AbandonFate>;
+  /**
+   * The connection that submitted (or repeated) a job with an Idempotency-Key under the id `client` has gone: without
+   * another one, or a repeat in time, the job is given up.
+   */
+  detach(jobId: string, client: string): Promise<void>;
   /** The truth about jobs whose events may have been missed. */
   inspect(jobIds: readonly string[]): Promise<JobPlace[]>;
 }
