@@ -149,6 +149,8 @@ export interface Telemetry {
 
   /** The model server loaded another model for a job; `swappedMs` is that load. */
   modelSwapped(fact: { model: string; swappedMs: number }): void;
+  /** A request reached the model server without Berth; told once each. */
+  aroundSeen(fact: { model: string; method: string; path: string }): void;
   /** From the end of a run to the next dispatch, said only when a job was waiting meanwhile. */
   gpuIdled(fact: { idleMs: number }): void;
   /** Without this term another job would have gone first; `delayedMs` is what that job lost. */

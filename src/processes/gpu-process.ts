@@ -16,6 +16,7 @@ import { checkLayout } from '../adapters/redis/redis-health.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import { loadSeal } from '../adapters/storage/seal.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
+import { AroundWatch } from '../adapters/upstream/around-watch.ts';
 import { ResidentModelWatch } from '../adapters/upstream/resident-model-watch.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import { policyHash } from '../config/policy-hash.ts';
@@ -87,7 +88,12 @@ export async function startGpuProcess(
   const { apiKey } = config.modelServer;
   const headers = apiKey === null ? [] : ['Authorization', `Bearer ${apiKey}`];
   const catalogue = new HttpModelCatalogue(modelServer, headers);
+  const apart = (model: string): boolean =>
+    catalogue.isPeer(model) ||
+    config.bypass.models.some((id) => catalogue.resolve(id) === catalogue.resolve(model));
+  const around = new AroundWatch(apart, (request) => telemetry.aroundSeen(request));
   const resident = new ResidentModelWatch({
+    onData: (data) => around.read(data),
     server: modelServer,
     headers,
     catalogue,
@@ -124,6 +130,7 @@ export async function startGpuProcess(
     rules: config.rules,
     residentModel: () => (pickedWith = resident.current()),
     onEvent: (event, ledger) => recorder.before(event, ledger),
+    loadedMs: (jobId) => recorder.loadedMs(jobId),
     onRebuilt: (waiting) => telemetry.ledgerRebuilt({ waiting }),
     keys,
     clock,

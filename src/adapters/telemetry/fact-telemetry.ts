@@ -86,6 +86,11 @@ export class FactTelemetry implements port.Telemetry {
     this.log.info({ ...fact }, 'model.swapped');
   }
 
+  aroundSeen(fact: Parameters<port.Telemetry['aroundSeen']>[0]): void {
+    this.metrics.around.inc();
+    this.log.warn({ ...fact }, 'gpu.used_around');
+  }
+
   gpuIdled(fact: Parameters<port.Telemetry['gpuIdled']>[0]): void {
     this.metrics.idleGap.observe(seconds(fact.idleMs));
     this.log.debug({ ...fact }, 'gpu.idled');

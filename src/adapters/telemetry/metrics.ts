@@ -79,6 +79,11 @@ export function createMetrics(registry: Registry, process: ProcessKind, bands: r
       labels: { term: terms, ...byBand },
       ...gpu,
     }),
+    around: create.counter({
+      name: 'berth_around_requests_total',
+      help: 'Requests that reached the model server without Berth.',
+      ...gpu,
+    }),
     swaps: create.counter({
       name: 'berth_swaps_total',
       help: 'Times the model server loaded another model for a job.',

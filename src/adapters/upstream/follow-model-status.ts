@@ -13,6 +13,8 @@ export interface FollowOptions {
   signal: AbortSignal;
   /** Called with the models of each modelStatus; the first comes when the stream opens. */
   onStatus: (rows: readonly ModelStatusRow[]) => void;
+  /** Called with the data of every event. */
+  onData?: (data: string) => void;
 }
 
 /**
@@ -40,6 +42,7 @@ export async function followModelStatus(options: FollowOptions): Promise<void> {
     );
     if (answer.status !== 200) return;
     for await (const data of eventData(heard(answer.body))) {
+      options.onData?.(data);
       const rows = parseModelStatus(data);
       if (rows !== undefined) onStatus(rows);
     }

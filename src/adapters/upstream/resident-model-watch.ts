@@ -17,6 +17,8 @@ export interface ResidentModelWatchOptions {
   ignored?: readonly string[];
   /** Called when the model server becomes readable or stops being so, the first reading included. */
   onReadable?: (isReadable: boolean) => void;
+  /** Called with the data of every event of `/api/events`. */
+  onData?: (data: string) => void;
   /** Milliseconds between two readings of `/running`; default 3000. */
   pollMs?: number;
   /** Silence of the event stream after which it is opened anew, in ms; default 60 000. */
@@ -156,7 +158,7 @@ export class ResidentModelWatch implements ResidentModel {
   }
 
   private async listen(): Promise<void> {
-    const { server, headers, silenceMs = 60_000 } = this.options;
+    const { server, headers, onData, silenceMs = 60_000 } = this.options;
     const stream = new AbortController();
     this.stream = stream;
     const onStatus = (rows: readonly ModelStatusRow[]): void => {
@@ -168,7 +170,8 @@ export class ResidentModelWatch implements ResidentModel {
     };
     const signal = AbortSignal.any([stream.signal, this.closing.signal]);
     // Why a stream ended makes no difference: the next reading of /running tells what is to be known.
-    await followModelStatus({ server, headers, silenceMs, signal, onStatus }).catch(
+    const tapped = onData === undefined ? {} : { onData };
+    await followModelStatus({ server, headers, silenceMs, signal, onStatus, ...tapped }).catch(
       () => undefined,
     );
     this.isStreaming = false;
