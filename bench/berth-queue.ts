@@ -41,6 +41,7 @@ export class BerthQueue implements MeasuredQueue {
       ingressId: randomUUID(),
       waitingCap: 1_000_000,
       maxAttempts: 3,
+      keep: { graceMs: 60_000, keyMs: 60_000, syncMs: 60_000, asyncMs: 60_000 },
     });
   }
 

@@ -23,7 +23,7 @@ export interface DispatchRecorderDependencies {
 export class DispatchRecorder {
   private readonly dependencies: DispatchRecorderDependencies;
   private displaced: { jobId: string; by: Partial<Record<Term, WaitingJob>> } | undefined;
-  private load: { model: string; ms: number } = { model: '', ms: 0 };
+  private load: { jobId: string; model: string; ms: number } = { jobId: '', model: '', ms: 0 };
 
   constructor(dependencies: DispatchRecorderDependencies) {
     this.dependencies = dependencies;
@@ -46,10 +46,15 @@ export class DispatchRecorder {
     if (model === this.load.model) this.load.ms += ms;
   }
 
+  /** Of the run of this job, how long the model server has loaded its model, in ms. */
+  loadedMs(jobId: string): number {
+    return this.load.jobId === jobId ? this.load.ms : 0;
+  }
+
   private dispatched(event: Extract<LedgerEvent, { kind: 'dispatch' }>, ledger: Ledger): void {
     const job = ledger.jobs.get(event.job.id);
     if (job === undefined || ledger.run !== null) return;
-    this.load = { model: job.model, ms: 0 };
+    this.load = { jobId: job.id, model: job.model, ms: 0 };
     const { atMs, passedOver } = event;
     const residentModel = this.dependencies.residentModel();
     const pick = { band: job.band, job, passedOver };

@@ -7,8 +7,15 @@ import type { BandBacklog, Telemetry } from '../ports/telemetry.ts';
 /** What the scorer asks of the queue. */
 export interface ScorerCare {
   repair(): Promise<number>;
-  sweepAbandoned(): Promise<
-    { jobId: string; code: EvictCode; facts: JobFacts; waitedMs: number }[]
+  sweepDeadlines(): Promise<number>;
+  sweepAbandoned(graceMs: number): Promise<
+    {
+      jobId: string;
+      outcome: 'evicted' | 'cancelled' | 'expired';
+      code: EvictCode;
+      facts: JobFacts;
+      waitedMs: number;
+    }[]
   >;
   sweepRetention(early: number): Promise<string[]>;
   backlog(): Promise<Record<string, BandBacklog>>;
@@ -29,6 +36,8 @@ export interface ScorerDependencies {
   store: BodyStore;
   telemetry: Telemetry;
   memory: () => Promise<{ usedBytes: number; maxBytes: number }>;
+  /** How long a job with an Idempotency-Key outlives its connection, in ms. */
+  graceMs: number;
   /** Fraction of Redis' memory limit above which no jobs are admitted. */
   admitBelowFraction: number;
 }
@@ -47,7 +56,7 @@ function shownTerms({ id, position, score, turn_seconds, eta_seconds }: ShownWai
 }
 
 /**
- * The scorer's work. `watch`, a few times a second: jobs whose ingress died are evicted. `pass`, every
+ * The scorer's work. `watch`, a few times a second: what has come due is done, jobs whose ingress died are evicted. `pass`, every
  * SCORER_INTERVAL_SECONDS: the journal is compared with BullMQ's sets, the plan is made and published, BullMQ's numbers
  * and what the board shows follow it, what was kept long enough is removed, earlier when
  * memory is short, and the gauges are told.
@@ -59,8 +68,9 @@ export function createScorerDuties(dependencies: ScorerDependencies): {
   const { care, store, telemetry } = dependencies;
 
   const watch = async (): Promise<void> => {
-    const evicted = await care.sweepAbandoned();
-    for (const { jobId, code, facts, waitedMs } of evicted) {
+    await care.sweepDeadlines();
+    const evicted = await care.sweepAbandoned(dependencies.graceMs);
+    for (const { jobId, outcome, code, facts, waitedMs } of evicted) {
       const { member: memberId, band, model, kind } = facts;
       telemetry.jobSettled({
         jobId,
@@ -68,7 +78,7 @@ export function createScorerDuties(dependencies: ScorerDependencies): {
         band,
         model,
         kind,
-        outcome: 'evicted',
+        outcome,
         code,
         waitedMs,
       });

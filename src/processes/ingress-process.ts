@@ -86,6 +86,12 @@ export async function startIngressProcess(
     ingressId,
     waitingCap: config.caps.waiting,
     maxAttempts: attemptRules.maxAttempts,
+    keep: {
+      graceMs: config.idempotency.graceSeconds * 1000,
+      keyMs: config.retention.idempotencySeconds * 1000,
+      syncMs: config.retention.syncSeconds * 1000,
+      asyncMs: config.retention.completedSeconds * 1000,
+    },
   });
   const feed = new RedisJobFeed({
     blocking,

@@ -21,7 +21,7 @@ import { StartRefused } from '../adapters/process/start-refused.ts';
 import type { RunningProcess } from './running-process.ts';
 import { publishMetrics } from './publish-metrics.ts';
 
-/** How often jobs of dead ingresses are looked for, in ms. */
+/** How often what is due and jobs of dead ingresses are looked for, in ms. */
 const WATCH_MS = 500;
 /** How long the journal is left to gather before it is read on, in ms: the plan need not be newer, and the worker wants the cores. */
 const FOLLOW_PAUSE_MS = 100;
@@ -84,6 +84,7 @@ export async function startScorerProcess(
     telemetry,
     memory: () => readRedisHealth(redis),
     admitBelowFraction: config.memory.admitBelowFraction,
+    graceMs: config.idempotency.graceSeconds * 1000,
   });
   await duties.pass();
   const repeating = new RepeatingDuties({

@@ -8,6 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { RawClient } from '../support/raw-client.ts';
 import { answerOf, RawUpstream } from '../support/raw-upstream.ts';
 import { chunkedHead, chunkOf, NAME_HEADER, ScriptedStreams } from '../support/scripted-streams.ts';
+import { KEEP_TIMES } from '../support/queue-fixture.ts';
 
 let upstream: RawUpstream;
 let streams: ScriptedStreams;
@@ -167,6 +168,7 @@ test('a waiter whose job is cancelled gets a real error', async () => {
     ingressId: 'other',
     waitingCap: 10,
     maxAttempts: 5,
+    keep: KEEP_TIMES,
   });
   expect(await queue.abandon(id, 'cancelled')).toBe('evicted');
   const response = await cancelled;

@@ -8,7 +8,7 @@ import { Random } from '../../src/simulate/random.ts';
 import { startCuttingProxy, type CuttingProxy } from '../support/cutting-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { auditJournal } from '../support/journal-audit.ts';
-import { aNewJob, queueFixture } from '../support/queue-fixture.ts';
+import { KEEP_TIMES, aNewJob, queueFixture } from '../support/queue-fixture.ts';
 import { startRedis, type TestRedis } from '../support/redis-server.ts';
 
 const jobs = 2400;
@@ -58,6 +58,7 @@ async function produce(random: Random): Promise<{ submitted: number; takenBack: 
     ingressId,
     waitingCap: 20_000,
     maxAttempts: 5,
+    keep: KEEP_TIMES,
   });
   const sent: string[] = [];
   let [submitted, takenBack] = [0, 0];

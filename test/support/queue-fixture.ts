@@ -13,6 +13,9 @@ import { FileBodyStore } from '../../src/adapters/storage/file-body-store.ts';
 import { defaultRules, type Rules } from '../../src/policy/rules.ts';
 import type { ClaimedJob, JobFacts, NewJob, RunJob } from '../../src/ports/job-queue.ts';
 
+/** Keep times of tests: long enough for none to matter. */
+export const KEEP_TIMES = { graceMs: 60_000, keyMs: 60_000, syncMs: 60_000, asyncMs: 60_000 };
+
 /** A job with unremarkable facts. `points` also sets base and band. */
 export function aNewJob(points = 0, facts: Partial<JobFacts> = {}): NewJob {
   const band = points > 50 ? 'interactive' : points < -50 ? 'batch' : 'normal';
@@ -72,6 +75,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
     ingressId,
     waitingCap: 20_000,
     maxAttempts: 5,
+    keep: KEEP_TIMES,
   });
 
   const around: { residentModel: string | null; rules: Rules } = {

@@ -51,6 +51,8 @@ export interface BullGpuWorkerOptions {
   onReport: (report: RunReport) => void;
   /** Called before each change of what waits or runs, with the ledger as it was. Must not change it. */
   onEvent?: (event: LedgerEvent, ledger: Ledger) => void;
+  /** Part of a job's run so far in which the model server loaded its model, in ms. */
+  loadedMs?: (jobId: string) => number;
   /** The ledger was lost and started over from the waiting jobs. */
   onRebuilt?: (waiting: number) => void;
   /** Somebody else owns the GPU. */
@@ -254,7 +256,7 @@ export class BullGpuWorker {
       : {
           ok: false as const,
           code: result.code,
-          message: result.kind === 'failed' ? result.message : 'cancelled',
+          message: result.kind === 'failed' ? result.message : 'the job was cancelled',
         };
     this.settlement.expect({
       id: job.id,
@@ -262,6 +264,8 @@ export class BullGpuWorker {
       kind: 'settle',
       outcome: result.kind,
       code: ok ? '' : result.code,
+      message: end.ok ? '' : end.message,
+      swapMs: Math.min(ranMs, Math.round(this.options.loadedMs?.(job.id) ?? 0)),
       forget: result.kind === 'cancelled' && result.forget,
       keepPayload: result.kind === 'failed',
       gpuMs: ranMs,

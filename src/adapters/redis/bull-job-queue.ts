@@ -4,7 +4,14 @@ import type { RedisQueueBackend } from 'bullmq';
 import type { Redis } from 'ioredis';
 import pLimit from 'p-limit';
 import { GatewayError } from '../../errors.ts';
-import type { AbandonFate, JobFacts, JobPlace, JobQueue, NewJob } from '../../ports/job-queue.ts';
+import type {
+  AbandonFate,
+  JobFacts,
+  JobPlace,
+  JobQueue,
+  NewJob,
+  Submitted,
+} from '../../ports/job-queue.ts';
 import { bullClass } from './bull-class.ts';
 import { composedBackend } from './composed-backend.ts';
 import { openFacts } from './journal-entry.ts';
@@ -24,13 +31,26 @@ export interface BullJobQueueOptions {
   waitingCap: number;
   /** Most attempts a job gets before its failure is final. */
   maxAttempts: number;
+  keep: KeepTimes;
+}
+
+/** How long things outlive what they belong to, in ms. */
+export interface KeepTimes {
+  /** A sync job with an Idempotency-Key its last connection. */
+  graceMs: number;
+  /** An Idempotency-Key its job's end. */
+  keyMs: number;
+  /** The record of a sync job that ended before it ran, its end. */
+  syncMs: number;
+  /** The same of any other job. */
+  asyncMs: number;
 }
 
 /** A submission under way, and what the script said of it. */
 interface Submitting {
   job: NewJob;
-  arrival: number;
-  refusal: 'full' | 'member_full' | undefined;
+  stored: Submitted | undefined;
+  refusal: string;
 }
 
 /**
@@ -82,7 +102,7 @@ export class BullJobQueue implements JobQueue {
     this.queue.on('error', () => undefined);
   }
 
-  async submit(job: NewJob): Promise<{ arrival: number }> {
+  async submit(job: NewJob): Promise<Submitted> {
     return this.inTurn(async () => {
       // A turn that handles a burst of requests is long; time counts from its end.
       await turnOver();
@@ -90,9 +110,9 @@ export class BullJobQueue implements JobQueue {
     });
   }
 
-  private async add(job: NewJob): Promise<{ arrival: number }> {
+  private async add(job: NewJob): Promise<Submitted> {
     this.requireRedis();
-    const entry: Submitting = { job, arrival: -1, refusal: undefined };
+    const entry: Submitting = { job, stored: undefined, refusal: '' };
     this.submitting.set(job.id, entry);
     try {
       await this.queue.add(job.facts.route, job.facts, {
@@ -109,13 +129,8 @@ export class BullJobQueue implements JobQueue {
     } finally {
       this.submitting.delete(job.id);
     }
-    if (entry.refusal === 'member_full')
-      throw new GatewayError('member_queue_full', 'too many of your jobs are waiting', {
-        retryAfterSeconds: 30,
-      });
-    if (entry.arrival < 0)
-      throw new GatewayError('queue_full', 'too many jobs are waiting', { retryAfterSeconds: 60 });
-    return { arrival: entry.arrival };
+    if (entry.stored === undefined) throw refused(entry.refusal);
+    return entry.stored;
   }
 
   async abandon(jobId: string, code: 'client_closed' | 'cancelled'): Promise<AbandonFate> {
@@ -129,6 +144,15 @@ export class BullJobQueue implements JobQueue {
       this.doubtful.add(jobId);
       throw unavailable(error);
     }
+  }
+
+  async detach(jobId: string, client: string): Promise<void> {
+    const { keys, keep } = this.options;
+    const { pool, queue } = keys;
+    const own = JSON.stringify({ pool, queue, id: jobId, client, graceMs: keep.graceMs });
+    await this.scripts.run('detach', pool, own).catch((error: unknown) => {
+      throw unavailable(error);
+    });
   }
 
   /** Gives up again what got no answer before; call it whenever Redis answers. Returns how many are left. */
@@ -159,20 +183,32 @@ export class BullJobQueue implements JobQueue {
     const entry = this.submitting.get(id);
     if (entry === undefined) throw new Error('jobs are added by submit() alone');
     const { job: newJob } = entry;
-    const { keys: pool, ingressId, waitingCap } = this.options;
+    const { keys: pool, ingressId, waitingCap, keep } = this.options;
+    const { facts, idempotency, deadlines } = newJob;
+    const { start, cancelAfterMs } = deadlines ?? {};
     const own = JSON.stringify({
       pool: pool.pool,
       queue: pool.queue,
       id,
       cls: bullClass(newJob.points),
-      band: newJob.facts.band,
+      band: facts.band,
       waitingCap,
-      facts: openFacts(newJob.facts),
-      member: newJob.facts.member,
-      bytes: newJob.facts.bodyBytes,
+      facts: openFacts(facts),
+      member: facts.member,
+      bytes: facts.bodyBytes,
       ...(newJob.caps.waiting === null ? {} : { memberWaiting: newJob.caps.waiting }),
       ...(newJob.caps.bytes === null ? {} : { memberBytes: newJob.caps.bytes }),
-      ...(newJob.facts.mode === 'sync' ? { ingress: ingressId } : {}),
+      ...(facts.mode === 'sync' ? { ingress: ingressId, client: id } : {}),
+      ...(idempotency === undefined
+        ? {}
+        : { key: idempotency.name, request: idempotency.request, keyMs: keep.keyMs }),
+      keepMs: facts.mode === 'sync' ? keep.syncMs : keep.asyncMs,
+      ...(start === undefined
+        ? {}
+        : 'byMs' in start
+          ? { startByMs: start.byMs }
+          : { startWithinMs: start.withinMs }),
+      ...(cancelAfterMs === undefined ? {} : { cancelAfterMs }),
     });
     const bull = (backend as unknown as ArgumentBuilder).addPrioritizedJobArgs(...args);
     const reply = await this.scripts.run(
@@ -182,8 +218,15 @@ export class BullJobQueue implements JobQueue {
       newJob.sealedHead,
       newJob.body ?? Buffer.alloc(0),
     );
-    if (Array.isArray(reply)) entry.arrival = Number(reply[1]);
-    else entry.refusal = reply === 'member_full' ? 'member_full' : 'full';
+    if (Array.isArray(reply)) {
+      const [jobId, arrival, nowMs, whose] = reply.map(String);
+      entry.stored = {
+        jobId: String(jobId),
+        arrival: Number(arrival),
+        nowMs: Number(nowMs),
+        isNew: whose === 'new',
+      };
+    } else entry.refusal = String(reply);
     return id;
   }
 
@@ -194,6 +237,23 @@ export class BullJobQueue implements JobQueue {
     if (reply === 'gone') throw new GatewayError('job_not_found', 'there is no such failed job');
     if (reply === 'cannot')
       throw new GatewayError('result_gone', 'the request of this job is not kept any more');
+  }
+}
+
+function refused(why: string): GatewayError {
+  switch (why) {
+    case 'member_full':
+      return new GatewayError('member_queue_full', 'too many of your jobs are waiting', {
+        retryAfterSeconds: 30,
+      });
+    case 'mismatch':
+      return new GatewayError(
+        'idempotency_mismatch',
+        'this Idempotency-Key was used for another request',
+        { param: 'Idempotency-Key' },
+      );
+    default:
+      return new GatewayError('queue_full', 'too many jobs are waiting', { retryAfterSeconds: 60 });
   }
 }
 

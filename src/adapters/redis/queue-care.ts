@@ -13,9 +13,10 @@ const SCORES_PAGE = 10_000;
 /** Jobs rewritten in one script, so that no other command waits long. */
 const NUMBERS_PAGE = 200;
 
-/** A waiting job that was removed without its own ingress asking. */
+/** A waiting job that ended without its own ingress asking. */
 export interface Eviction {
   jobId: string;
+  outcome: 'evicted' | 'cancelled' | 'expired';
   code: EvictCode;
   facts: JobFacts;
   waitedMs: number;
@@ -47,19 +48,33 @@ export class QueueCare {
     }
   }
 
-  /** Evicts waiting jobs whose ingress died; returns all evictions that nobody reported yet. */
-  async sweepAbandoned(): Promise<Eviction[]> {
+  /** Ends what has come due: start deadlines, times to cancel, times of grace. Returns how many entries there were. */
+  async sweepDeadlines(): Promise<number> {
+    const own = this.own({ limit: 500 });
+    return Number(await this.scripts.run('sweep-deadlines', this.keys.pool, own));
+  }
+
+  /**
+   * Evicts waiting jobs whose ingress died; returns all ends of waiting jobs that nobody reported yet. A job with an
+   * Idempotency-Key has `graceMs` left.
+   */
+  async sweepAbandoned(graceMs: number): Promise<Eviction[]> {
     const sentAt = performance.now();
-    const own = this.own({ expectedNow: this.clock.estimate(), limit: 500 });
+    const own = this.own({ expectedNow: this.clock.estimate(), limit: 500, graceMs });
     const [now, told] = (await this.scripts.run('sweep-abandoned', this.keys.pool, own)) as [
       string,
       string[],
     ];
     this.clock.observe(Number(now), sentAt);
     return told.map((json) => {
-      const { id, code, data, waitedMs } = JSON.parse(json) as Record<string, string | number>;
-      const facts = JSON.parse(String(data)) as JobFacts;
-      return { jobId: String(id), code: code as EvictCode, facts, waitedMs: Number(waitedMs) };
+      const told = JSON.parse(json) as Record<string, string | number>;
+      return {
+        jobId: String(told.id),
+        outcome: String(told.outcome) as Eviction['outcome'],
+        code: String(told.code) as EvictCode,
+        facts: JSON.parse(String(told.data)) as JobFacts,
+        waitedMs: Number(told.waitedMs),
+      };
     });
   }
 

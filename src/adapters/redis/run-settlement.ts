@@ -19,6 +19,10 @@ export type Expectation =
       token: string;
       outcome: string;
       code: string;
+      /** What is said of the end beside its code; empty when completed. */
+      message: string;
+      /** Part of the run in which the model server loaded the model. */
+      swapMs: number;
       /** Remove every trace: nobody can ask for it any more. */
       forget: boolean;
       /** Keep the request, so that an operator can run the job again. */
@@ -238,6 +242,8 @@ export class RunSettlement {
       token: expected?.token ?? '',
       outcome: 'failed',
       code: 'internal_error',
+      message: 'the gateway failed while running the job',
+      swapMs: 0,
       forget: false,
       keepPayload: true,
       retainMs: this.around.retention.failedMs,

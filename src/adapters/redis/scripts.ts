@@ -10,10 +10,14 @@ interface Recipe {
   fragments?: readonly string[];
 }
 
-const QUEUE_FRAGMENTS = ['place', 'journal', 'remove', 'rejoin'] as const;
+const QUEUE_FRAGMENTS = ['place', 'journal', 'connections', 'remove', 'rejoin'] as const;
 
 const RECIPES = {
-  submit: { keys: 9, wraps: { addPrioritizedJob: 'bull_add' }, fragments: ['place', 'journal'] },
+  submit: {
+    keys: 9,
+    wraps: { addPrioritizedJob: 'bull_add' },
+    fragments: ['place', 'journal', 'connections', 'enqueue'],
+  },
   claim: {
     keys: 11,
     wraps: { moveToActive: 'bull_activate' },
@@ -33,6 +37,10 @@ const RECIPES = {
   append: { keys: 2 },
   watch: { keys: 1, fragments: [...QUEUE_FRAGMENTS, 'owns'] },
   abandon: { keys: 1, fragments: QUEUE_FRAGMENTS },
+  cancel: { keys: 1, fragments: QUEUE_FRAGMENTS },
+  detach: { keys: 1, fragments: ['place', 'connections'] },
+  'read-jobs': { keys: 1, fragments: ['place'] },
+  'sweep-deadlines': { keys: 1, fragments: QUEUE_FRAGMENTS },
   'sweep-abandoned': { keys: 1, fragments: QUEUE_FRAGMENTS },
   'sweep-retention': { keys: 1, fragments: QUEUE_FRAGMENTS },
   repair: { keys: 1, fragments: QUEUE_FRAGMENTS },

@@ -40,6 +40,9 @@ local function fetch(keys, prefix, opts, own)
     evict(pool, queue, own.nominee, 'client_closed', true)
     return reply(none, false, 'stale')
   end
+  if own.nominee ~= '' and is_late(pool, own.nominee, now) and expire(pool, queue, own.nominee) then
+    return reply(none, false, 'stale')
+  end
   local stands = own.nominee == '' or rcall('ZSCORE', keys[3], own.nominee)
   -- Hands that keep no journal took or added something.
   if not stands or rcall('ZCARD', keys[3]) ~= own.waiting or rcall('ZCARD', keys[7]) ~= own.inBackoff then
@@ -63,6 +66,7 @@ local function fetch(keys, prefix, opts, own)
     rcall('ZADD', keys[3], 'XX', string.format('%.0f', score_of(pool, queue, own.nominee)), own.nominee)
     return reply(none, false, 'ok')
   end
+  rcall('ZREM', pool .. ':deadlines', 'start:' .. id)
   note(pool, queue, 'dispatch', id, now, own.passedOver)
   announce(pool, 'start', id, '')
   return reply(result, rcall('HGETALL', pool .. ':payload:' .. id), 'ok')

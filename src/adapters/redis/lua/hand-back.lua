@@ -42,12 +42,12 @@ for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
         redis.pcall('XADD', pool .. ':log:' .. id, run .. '-18446744073709551615', 'e', ended)
         note(pool, queue, 'end', id, now, string.format('%.0f', used(id, now)))
         rcall('HSET', queue .. id, 'failedReason', own.message, 'finishedOn', tostring(now),
-          'outcome', 'failed', 'code', 'internal_error', 'gpuMs', 0)
+          'outcome', 'failed', 'code', 'internal_error', 'message', own.message, 'gpuMs', 0)
         rcall('ZADD', queue .. 'failed', now, id)
-        drop_waiter(pool, id)
+        local keep_ms = close_books(pool, queue, id, own.retainMs)
         rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
-        rcall('ZADD', pool .. ':retain', now + own.retainMs, id)
-        rcall('PEXPIRE', pool .. ':log:' .. id, own.retainMs)
+        rcall('ZADD', pool .. ':retain', now + keep_ms, id)
+        rcall('PEXPIRE', pool .. ':log:' .. id, string.format('%.0f', keep_ms))
         announce(pool, 'end', id, 'failed internal_error')
         failed[#failed + 1] = id
       else
@@ -56,6 +56,7 @@ for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
         place(pool, queue, id)
         note(pool, queue, 'back', id, now, string.format('%.0f %.0f', used(id, now), now))
         announce(pool, 'wait', id, '')
+        honour_cancel(pool, queue, id)
         back[#back + 1] = id
       end
     end

@@ -35,4 +35,5 @@ local moved = bull_delay(delay_keys, bull_argv)
 if moved ~= 0 then return nothing(moved) end
 note(pool, queue, 'back', id, now, string.format('%.0f %.0f', own.gpuMs, now + tonumber(ARGV[5])))
 announce(pool, 'wait', id, '')
+honour_cancel(pool, queue, id)
 return next_job()

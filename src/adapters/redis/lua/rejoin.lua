@@ -18,7 +18,7 @@ end
 -- An ended job is to run again: it arrives anew, for nobody's connection.
 local function begin_again(pool, queue, id, now)
   rcall('ZREM', pool .. ':retain', id)
-  rcall('HDEL', queue .. id, 'outcome', 'code', 'gpuMs', 'finishedOn', 'processedOn', 'failedReason', 'atm', 'defa', 'stc')
+  rcall('HDEL', queue .. id, 'outcome', 'code', 'message', 'gpuMs', 'swapMs', 'finishedOn', 'processedOn', 'failedReason', 'atm', 'defa', 'stc')
   rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
   rcall('PERSIST', pool .. ':log:' .. id)
   local arr = rcall('INCR', pool .. ':arrivals')

@@ -3,7 +3,7 @@
 --
 -- KEYS   moveToFinished's fourteen
 -- ARGV   1-9 moveToFinished's; 10 prefix of moveToActive; 11 its msgpack options;
---        12 JSON {pool, queue, fence, expectedNow, id, token, outcome, code, fetchNext, retainMs, gpuMs, endedMs, forget, keepPayload,
+--        12 JSON {pool, queue, fence, expectedNow, id, token, outcome, code, message, fetchNext, retainMs, gpuMs, swapMs, endedMs, forget, keepPayload,
 --           and fetch.lua's}: the nominee is the pick for the state after this end;
 --        13.. the log's tail: entry id, field, value, …
 -- Returns {BullMQ's reply or 0, …} as fetch.lua; 'fenced'; 'lost' when the job is not ours any more.
@@ -51,17 +51,19 @@ note(pool, queue, 'end', id, is_close and own.endedMs or now, string.format('%.0
 own.expect = is_fresh and journal_token(pool) or ''
 
 if own.forget then
+  free_key(pool, queue, id)
   erase(pool, queue, id)
 else
-  rcall('HSET', queue .. id, 'outcome', own.outcome, 'code', own.code, 'gpuMs', own.gpuMs)
-  drop_waiter(pool, id)
+  rcall('HSET', queue .. id, 'outcome', own.outcome, 'code', own.code, 'message', own.message, 'gpuMs', own.gpuMs,
+    'swapMs', own.swapMs)
+  local keep_ms = close_books(pool, queue, id, own.retainMs)
   if own.keepPayload then
     rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
   else
     rcall('DEL', pool .. ':payload:' .. id)
   end
-  rcall('ZADD', pool .. ':retain', now + own.retainMs, id)
-  rcall('PEXPIRE', log, own.retainMs)
+  rcall('ZADD', pool .. ':retain', now + keep_ms, id)
+  rcall('PEXPIRE', log, string.format('%.0f', keep_ms))
 end
 announce(pool, 'end', id, own.outcome .. ' ' .. own.code)
 return next_job()

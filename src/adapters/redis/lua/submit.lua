@@ -1,49 +1,47 @@
 -- Makes one job, its request and its place in the queue in one step, so that neither a job without a request
--- nor a request without a job can exist. Needs place.lua, journal.lua and `bull_add` (BullMQ's addPrioritizedJob).
+-- nor a request without a job can exist. Needs connections.lua, enqueue.lua and `bull_add` (BullMQ's addPrioritizedJob).
 --
 -- KEYS   addPrioritizedJob's nine
--- ARGV   1-3 addPrioritizedJob's; 4 JSON {pool, queue, id, cls, band, facts, member, bytes, ingress?, waitingCap,
---            memberWaiting?, memberBytes?} (facts: the job's facts for policy, JSON without its end and its arrival); 5 sealed head; 6 body
--- Returns {id, arrival, now}, 'full' or 'member_full'.
+-- ARGV   1-3 addPrioritizedJob's; 4 JSON {pool, queue, id, ingress?, client?, key?, request?, keyMs?, startWithinMs?,
+--            startByMs?, cancelAfterMs?, and enqueue.lua's}; 5 sealed head; 6 body
+--        ingress: where a connection waits, client: which one; key: name of the Idempotency-Key, request: hash of what is
+--        asked for, keyMs: how long the key outlives the job
+-- Returns {id, arrival, now, 'new' | 'known'}, 'full', 'member_full' or 'mismatch'. Known is the first job with the key.
 -- Idempotent: a resent command returns the first one's arrival.
 
 local own = cjson.decode(ARGV[4])
 local pool, queue, id = own.pool, own.queue, own.id
 local now = redis_now()
 
-local known = rcall('HGET', queue .. id, 'arr')
-if known then return { id, tonumber(known), tostring(now) } end
-if rcall('ZCARD', queue .. 'prioritized') + rcall('ZCARD', queue .. 'delayed') >= own.waitingCap then return 'full' end
-
-local counted = pool .. ':member:' .. own.member
-local function member_is_full()
-  if own.memberWaiting and rcall('HLEN', counted) >= own.memberWaiting then return true end
-  if not own.memberBytes then return false end
-  local bytes = own.bytes
-  for _, each in ipairs(rcall('HVALS', counted)) do bytes = bytes + (tonumber(each) or 0) end
-  return bytes > own.memberBytes
-end
-if member_is_full() then
-  -- Jobs that other hands removed were not counted out: nothing told whose they were.
-  for _, other in ipairs(rcall('HKEYS', counted)) do
-    if not rcall('ZSCORE', queue .. 'prioritized', other) and not rcall('ZSCORE', queue .. 'delayed', other) then
-      rcall('HDEL', counted, other)
-    end
+local stored = rcall('HGET', queue .. id, 'arr')
+if stored then return { id, tonumber(stored), tostring(now), 'new' } end
+if own.key then
+  local key = key_of(pool, own.key)
+  local first = rcall('HMGET', key, 'job', 'request')
+  local arrived = first[1] and rcall('HGET', queue .. first[1], 'arr')
+  -- A key without an end whose job is gone: other hands removed it, and nothing stands for the key.
+  if arrived or rcall('PTTL', key) > 0 then
+    if first[2] ~= own.request then return 'mismatch' end
+    if arrived then attach(pool, queue, first[1], own.client, own.ingress) end
+    return { first[1], tonumber(arrived or 0), tostring(now), 'known' }
   end
-  if member_is_full() then return 'member_full' end
 end
+local refused = refusal(pool, queue, own)
+if refused then return refused end
 
 bull_add(KEYS, { ARGV[1], ARGV[2], ARGV[3] })
-local arrival = rcall('INCR', pool .. ':arrivals')
-rcall('HSET', queue .. id, 'cls', own.cls, 'arr', arrival, 'band', own.band, 'timestamp', tostring(now),
-  'led', string.format('%s,"a":%.0f,"s":%d}', own.facts, now, arrival))
-rcall('ZADD', queue .. 'prioritized', 'XX', string.format('%.0f', score_of(pool, queue, id)), id)
+local arrival = enqueue(pool, queue, own, ARGV[5], ARGV[6], now)
 note(pool, queue, 'arrive', id, now)
-
-local payload = pool .. ':payload:' .. id
-rcall('HSET', payload, 'head', ARGV[5], 'body', ARGV[6])
-if own.ingress then
-  rcall('HSET', payload, 'ingress', own.ingress)
+if own.key then
+  rcall('DEL', key_of(pool, own.key))
+  rcall('HSET', key_of(pool, own.key), 'job', id, 'request', own.request)
+  rcall('HSET', queue .. id, 'key', own.key, 'keyMs', own.keyMs)
+  attach(pool, queue, id, own.client, own.ingress)
+elseif own.ingress then
+  rcall('HSET', pool .. ':payload:' .. id, 'ingress', own.ingress)
   rcall('SADD', pool .. ':waiters:' .. own.ingress, id)
 end
-return { id, arrival, tostring(now) }
+local start_by = own.startByMs or (own.startWithinMs and now + own.startWithinMs)
+if start_by then due_at(pool, 'start', id, start_by) end
+if own.cancelAfterMs then due_at(pool, 'cancel', id, now + own.cancelAfterMs) end
+return { id, arrival, tostring(now), 'new' }
