@@ -12,9 +12,9 @@ module.exports = {
     ),
     only(
       'ports-know-policy-only',
-      'ports are interfaces over policy types',
+      'ports are interfaces over policy types and streams',
       { path: '^src/ports/' },
-      { pathNot: ['^src/ports/', '^src/policy/', '^src/errors'] },
+      { pathNot: ['^src/ports/', '^src/policy/', '^src/errors', '^(node:)?stream$'] },
     ),
     only(
       'gateway-has-no-adapters',
@@ -26,7 +26,7 @@ module.exports = {
           '^src/policy/',
           '^src/ports/',
           '^src/errors',
-          '^node:(crypto|stream|buffer|timers|events)',
+          '^(node:)?(crypto|stream|buffer|timers|events)(/|$)',
         ],
       },
     ),
