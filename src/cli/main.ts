@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { loadWebhookSecret } from '../adapters/storage/seal.ts';
 import { ConfigurationError } from '../config/configuration-error.ts';
 import { editKeys, readKeyEntries } from '../config/edit-keys.ts';
 import { configPath, loadConfig } from '../config/load.ts';
@@ -67,6 +68,16 @@ berth
   .argument('<file>', 'JSON lines; an old one of that name is replaced')
   .action(async (file: string) => {
     for (const line of await recordTrace(loadConfig(), file)) say(line);
+  });
+
+berth
+  .command('webhooks')
+  .description('What receivers of webhooks need.')
+  .command('secret')
+  .description('Prints the secret that webhooks are signed with (Standard Webhooks).')
+  .action(async () => {
+    const { dataDir, sealingSecret } = loadConfig();
+    out(`${await loadWebhookSecret(dataDir, sealingSecret ?? undefined)}\n`);
   });
 
 function points(text: string): number {

@@ -76,6 +76,22 @@ export interface JobSettled extends JobFact {
   waitedMs: number;
 }
 
+/** What an attempt to tell of a job's end came to. */
+export type WebhookResult = 'delivered' | 'retried' | 'given_up';
+
+/** One attempt to call a webhook. Nothing of the address but its host is told: the rest may hold a secret. */
+export interface WebhookTried {
+  eventId: string;
+  jobId: string;
+  memberId: string;
+  result: WebhookResult;
+  /** Counted from 1. */
+  attempt: number;
+  host: string;
+  /** Why it was not delivered. */
+  reason?: string;
+}
+
 /** How a request to the model server's routes ended for its client. */
 export interface RequestEnd {
   method: string;
@@ -139,6 +155,7 @@ export interface Telemetry {
   jobSettled(fact: JobSettled): void;
   jobRetried(fact: JobRetried): void;
   jobHandedBack(fact: JobHandedBack): void;
+  webhookTried(fact: WebhookTried): void;
   /** Told once for each request that is not to Berth's own routes. */
   requestEnded(fact: RequestEnd): void;
 

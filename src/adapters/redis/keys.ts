@@ -14,6 +14,8 @@ export interface PoolKeys {
   /** The stream of dispatch records. */
   dispatches: string;
   ingresses: string;
+  /** The list of ends that clients asked to be told of. */
+  outbox: string;
   log(jobId: string): string;
   payload(jobId: string): string;
   alive(ingressId: string): string;
@@ -25,6 +27,8 @@ export interface PoolKeys {
 export const GPU_QUEUE = 'gpu';
 /** BullMQ's name of the queue that holds the scorer's repeating job. */
 export const SCORER_QUEUE = 'scorer';
+/** BullMQ's name of the queue that holds deliveries of webhooks. */
+export const WEBHOOK_QUEUE = 'webhooks';
 /** Holds the layout version of everything under `{berth}`. */
 export const META_KEY = '{berth}:meta';
 
@@ -39,6 +43,7 @@ export function poolKeys(poolName: string): PoolKeys {
     journalHead: `${pool}:journal:head`,
     dispatches: `${pool}:dispatches`,
     ingresses: `${pool}:ingresses`,
+    outbox: `${pool}:outbox`,
     log: (jobId) => `${pool}:log:${jobId}`,
     payload: (jobId) => `${pool}:payload:${jobId}`,
     alive: (ingressId) => `${pool}:alive:${ingressId}`,

@@ -41,8 +41,27 @@ export class Seal {
  * from `seal.key` in the data directory, made at the first start.
  */
 export async function loadSeal(dataDir: string, secret: string | undefined): Promise<Seal> {
+  return new Seal(await deriveKey(dataDir, secret, 'request heads'));
+}
+
+/**
+ * What webhooks are signed with, in the form of Standard Webhooks: derived, as the seal's key is, and no way back to
+ * that one. It changes with BERTH_SECRET or the key file.
+ */
+export async function loadWebhookSecret(
+  dataDir: string,
+  secret: string | undefined,
+): Promise<string> {
+  return `whsec_${(await deriveKey(dataDir, secret, 'webhooks')).toString('base64')}`;
+}
+
+async function deriveKey(
+  dataDir: string,
+  secret: string | undefined,
+  use: string,
+): Promise<Buffer> {
   const material = secret === undefined ? await keyFile(dataDir) : Buffer.from(secret);
-  return new Seal(Buffer.from(hkdfSync('sha256', material, 'berth', 'request heads', 32)));
+  return Buffer.from(hkdfSync('sha256', material, 'berth', use, 32));
 }
 
 async function keyFile(dataDir: string): Promise<Buffer> {

@@ -61,6 +61,11 @@ export class FactTelemetry implements port.Telemetry {
     this.log[fact.because === 'shutting_down' ? 'info' : 'warn']({ ...fact }, 'job.handed_back');
   }
 
+  webhookTried(fact: port.WebhookTried): void {
+    this.metrics.webhooks.inc({ result: fact.result });
+    this.log[fact.result === 'delivered' ? 'info' : 'warn']({ ...fact }, `webhook.${fact.result}`);
+  }
+
   requestEnded(fact: port.RequestEnd): void {
     const { status } = fact;
     this.metrics.requests.inc({ status: status === 499 ? '499' : `${Math.floor(status / 100)}xx` });

@@ -188,6 +188,12 @@ export function createMetrics(registry: Registry, process: ProcessKind, bands: r
       { name: 'berth_scorer_pass_seconds', help: 'Duration of a scorer pass.', ...scorer },
       passBuckets,
     ),
+    webhooks: create.counter({
+      name: 'berth_webhooks_total',
+      help: 'Attempts to tell of the end of a job; given_up: the end was not told.',
+      labels: { result: ['delivered', 'retried', 'given_up'] },
+      ...scorer,
+    }),
     ledgerRebuilds: create.counter({
       name: 'berth_ledger_rebuilds_total',
       help: 'Times the ledger was lost and rebuilt from the jobs.',

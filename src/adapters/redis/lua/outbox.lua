@@ -4,8 +4,8 @@
 -- goes, so that no end is ever stored without its event, nor an event without the end. The entry holds all that is told:
 -- by the time it is read the job may be gone.
 
--- message: what the job failed with, if it did.
-local function tell_webhook(pool, queue, id, outcome, code, message)
+-- message: what there is to say beside the code; gpu_ms: of the run that just ended, if there was one.
+local function tell_webhook(pool, queue, id, outcome, code, message, gpu_ms)
   local hook = rcall('HGET', pool .. ':payload:' .. id, 'hook')
   if not hook then return end
   local job = rcall('HMGET', queue .. id, 'data', 'timestamp', 'processedOn', 'atm')
@@ -14,6 +14,6 @@ local function tell_webhook(pool, queue, id, outcome, code, message)
     event = string.format('%s-%d', id, rcall('INCR', pool .. ':outbox:told')),
     id = id, hook = hook, outcome = outcome, code = code or '', message = message or '',
     data = job[1] or '{}', createdMs = job[2] or '', startedMs = job[3] or '', attempts = job[4] or '0',
-    endedMs = tostring(redis_now()),
+    endedMs = tostring(redis_now()), gpuMs = gpu_ms or 0,
   }))
 end
