@@ -10,7 +10,7 @@ interface Recipe {
   fragments?: readonly string[];
 }
 
-const QUEUE_FRAGMENTS = ['place', 'journal', 'connections', 'remove', 'rejoin'] as const;
+const QUEUE_FRAGMENTS = ['place', 'journal', 'connections', 'outbox', 'remove', 'rejoin'] as const;
 
 const RECIPES = {
   submit: {

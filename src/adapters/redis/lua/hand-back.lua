@@ -48,6 +48,7 @@ for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
         rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
         rcall('ZADD', pool .. ':retain', now + keep_ms, id)
         rcall('PEXPIRE', pool .. ':log:' .. id, string.format('%.0f', keep_ms))
+        tell_webhook(pool, queue, id, 'failed', 'internal_error', own.message)
         announce(pool, 'end', id, 'failed internal_error')
         failed[#failed + 1] = id
       else

@@ -1,5 +1,5 @@
 -- Fragment: taking a job out of Redis altogether, or out of the queue. Needs place.lua, journal.lua and
--- connections.lua before it.
+-- connections.lua and outbox.lua before it.
 
 -- Tells every process that follows the control stream what became of a job.
 local function announce(pool, event, id, detail)
@@ -75,6 +75,7 @@ local function conclude(pool, queue, id, outcome, code, message, unheard)
   rcall('HSET', queue .. id, 'outcome', outcome, 'code', code, 'message', message, 'failedReason', code,
     'finishedOn', tostring(now), 'gpuMs', 0)
   rcall('ZADD', queue .. 'failed', now, id)
+  tell_webhook(pool, queue, id, outcome, code, message)
   rcall('DEL', pool .. ':payload:' .. id)
   local log = pool .. ':log:' .. id
   local last = rcall('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
@@ -96,6 +97,7 @@ end
 local function evict(pool, queue, id, code, unheard)
   if not take_out(pool, queue, id, 'evicted', code, unheard) then return false end
   free_key(pool, queue, id)
+  tell_webhook(pool, queue, id, 'evicted', code, 'the client has gone')
   erase(pool, queue, id)
   announce(pool, 'end', id, 'evicted ' .. code)
   return true

@@ -50,6 +50,7 @@ local is_fresh = is_close and journal_token(pool) == own.journal
 note(pool, queue, 'end', id, is_close and own.endedMs or now, string.format('%.0f', own.gpuMs))
 own.expect = is_fresh and journal_token(pool) or ''
 
+tell_webhook(pool, queue, id, own.outcome, own.code, own.message, own.gpuMs)
 if own.forget then
   free_key(pool, queue, id)
   erase(pool, queue, id)
