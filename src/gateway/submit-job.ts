@@ -3,7 +3,9 @@ import type { BasePriority, PriorityInput } from '../policy/priority.ts';
 import type { Rules } from '../policy/rules.ts';
 import type { JobFacts, JobQueue, MemberCaps } from '../ports/job-queue.ts';
 import type { JobKind, Telemetry } from '../ports/telemetry.ts';
+import { addressSealOf } from './deliver-webhook.ts';
 import type { RequestHead } from './run-job.ts';
+import { webhookOf } from './webhook-request.ts';
 
 /** A request that is to become a job. */
 export interface Submission {
@@ -22,6 +24,8 @@ export interface Submission {
   mode: 'sync' | 'async';
   body: { bytes: number; sha256: string; inline: Buffer | null };
   priority: Omit<PriorityInput, 'modelFloor'>;
+  /** Values of `X-Berth-Webhook`. */
+  webhook?: readonly string[];
 }
 
 /** What submitting needs. */
@@ -29,6 +33,8 @@ export interface SubmitDependencies {
   queue: JobQueue;
   rules: Rules;
   seal: (jobId: string, plain: Buffer) => Buffer;
+  /** What is wrong with the address of a webhook, without repeating it. */
+  webhookFault: (address: string) => string | undefined;
   telemetry: Telemetry;
 }
 
@@ -38,6 +44,7 @@ export async function submitJob(
   dependencies: SubmitDependencies,
 ): Promise<BasePriority> {
   const { rules, telemetry, queue } = dependencies;
+  const webhook = webhookOf(submission.webhook ?? [], dependencies.webhookFault);
   const floor = rules.modelFloors[submission.model];
   const input =
     floor === undefined ? submission.priority : { ...submission.priority, modelFloor: floor };
@@ -66,6 +73,9 @@ export async function submitJob(
     sealedHead: dependencies.seal(submission.id, Buffer.from(JSON.stringify(submission.head))),
     body: submission.body.inline,
     caps: submission.caps,
+    ...(webhook === undefined
+      ? {}
+      : { sealedWebhook: dependencies.seal(addressSealOf(submission.id), Buffer.from(webhook)) }),
   });
   telemetry.jobAdmitted({
     jobId: submission.id,

@@ -45,6 +45,7 @@ export function submissionOf(
     caps: identity.caps,
     mode: 'sync',
     body,
+    webhook: all('x-berth-webhook'),
     priority: {
       llamaSwapPriority: all('x-llamaswap-priority'),
       xPriority: all('x-priority'),

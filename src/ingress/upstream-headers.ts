@@ -46,7 +46,7 @@ const NONE: ReadonlySet<string> = new Set();
  * in front adds one address; whatever stands before those the client may have made up, and goes no further.
  */
 export function headersUpstream(request: IncomingMessage, rules: HeaderRules): string[] {
-  const drop = new Set([...rules.droppedHeaders, 'x-forwarded-for']);
+  const drop = new Set([...rules.droppedHeaders, 'x-forwarded-for', 'x-berth-webhook']);
   const peer = (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   const claimed = (request.headersDistinct['x-forwarded-for'] ?? []).flatMap(addresses);
   const trusted = rules.trustedHops === 0 ? [] : claimed.slice(-rules.trustedHops);

@@ -59,6 +59,8 @@ export interface NewJob {
   /** A submission with the same key, by the same member, is this one. */
   idempotency?: IdempotencyKey;
   deadlines?: JobDeadlines;
+  /** Sealed address that is told of the end. */
+  sealedWebhook?: Buffer;
 }
 
 /** What an `Idempotency-Key` stands for. */

@@ -15,6 +15,7 @@ import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import { HttpModelServerSockets } from '../adapters/upstream/http-model-server-sockets.ts';
+import { webhookAddressFault } from '../adapters/webhooks/webhook-address.ts';
 import { configPath } from '../config/load.ts';
 import { policyHash } from '../config/policy-hash.ts';
 import type { BerthConfig } from '../config/load.ts';
@@ -116,6 +117,7 @@ export async function startIngressProcess(
     queue,
     rules: config.rules,
     seal: (jobId, plain) => seal.close(jobId, plain),
+    webhookFault: (address) => webhookAddressFault(address, config.webhooks.mayCallPrivate),
     telemetry,
     reader: feed,
     inspect: async (ids) => queue.inspect(ids),

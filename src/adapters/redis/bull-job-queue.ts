@@ -209,6 +209,9 @@ export class BullJobQueue implements JobQueue {
           ? { startByMs: start.byMs }
           : { startWithinMs: start.withinMs }),
       ...(cancelAfterMs === undefined ? {} : { cancelAfterMs }),
+      ...(newJob.sealedWebhook === undefined
+        ? {}
+        : { hook: newJob.sealedWebhook.toString('base64') }),
     });
     const bull = (backend as unknown as ArgumentBuilder).addPrioritizedJobArgs(...args);
     const reply = await this.scripts.run(

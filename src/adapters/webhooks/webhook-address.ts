@@ -35,3 +35,9 @@ export function readWebhookAddress(
     return { fault: 'webhooks go to public addresses alone' };
   return { url };
 }
+
+/** What is wrong with the address of a webhook, if anything; see `readWebhookAddress`. */
+export function webhookAddressFault(text: string, mayCallPrivate: boolean): string | undefined {
+  const read = readWebhookAddress(text, mayCallPrivate);
+  return 'fault' in read ? read.fault : undefined;
+}
