@@ -4,6 +4,7 @@ import { announce } from '../adapters/process/lifecycle.ts';
 import { BullJobQueue } from '../adapters/redis/bull-job-queue.ts';
 import { connectRedis } from '../adapters/redis/connection.ts';
 import { IngressPresence } from '../adapters/redis/ingress-presence.ts';
+import { ingressConnectionName } from '../adapters/redis/ingress-vouching.ts';
 import { poolKeys } from '../adapters/redis/keys.ts';
 import { PoolStatus } from '../adapters/redis/pool-status.ts';
 import { RedisJobFeed } from '../adapters/redis/redis-job-feed.ts';
@@ -52,7 +53,8 @@ export async function startIngressProcess(
   const { log } = telemetry;
   const onRedisError = (err: Error): void => log.debug({ err }, 'redis.error');
   const redisUrl = config.redis.url;
-  const redis = connectRedis(redisUrl, 'prompt', onRedisError);
+  const ingressId = randomUUID();
+  const redis = connectRedis(redisUrl, 'prompt', onRedisError, ingressConnectionName(ingressId));
   const patient = connectRedis(redisUrl, 'patient', onRedisError);
   const blocking = connectRedis(redisUrl, 'blocking', onRedisError);
   redis.on('ready', () => log.info({}, 'redis.connected'));
@@ -67,7 +69,6 @@ export async function startIngressProcess(
     keyFile === null
       ? undefined
       : watchKeys({ path: keyFile, keys: config.keys, ring: keyRing, log });
-  const ingressId = randomUUID();
   const store = await FileBodyStore.open(config.dataDir);
   const seal = await loadSeal(config.dataDir, config.sealingSecret ?? undefined);
   const status = new PoolStatus(redis, keys);

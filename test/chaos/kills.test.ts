@@ -90,6 +90,36 @@ test('Redis is killed while 50 clients wait: all are answered, in order, none ge
   expect(demo.overlaps).toBe(0);
 }, 90_000);
 
+test('the ingress freezes for longer than its liveness key lasts: its waiters keep their places and are answered', async () => {
+  const gate = demo.hold();
+  const { names, statuses } = await queueUp();
+  await gate.arrived;
+  const { child } = system.processes.ingress ?? {};
+  child?.kill('SIGSTOP');
+  await eventually(async () => (await redis.keys('{berth}:gpu:alive:*')).length === 1, {
+    timeoutMs: 1000,
+    what: 'the liveness key',
+  });
+  const [key = ''] = await redis.keys('{berth}:gpu:alive:*');
+  // Its own last word has run out when another speaks for it.
+  await eventually(async () => (await redis.get(key)) === 'vouched', {
+    timeoutMs: 5000,
+    what: 'the ingress to be vouched for',
+  });
+  const frozenUntil = performance.now() + 3000;
+  await eventually(
+    async () => {
+      expect(await redis.exists(key)).toBe(1);
+      return performance.now() > frozenUntil;
+    },
+    { timeoutMs: 6000, everyMs: 50, what: 'three more seconds' },
+  );
+  child?.kill('SIGCONT');
+  gate.release();
+  expect(await statuses).toEqual(names.map(() => 200));
+  expect(completed()).toEqual(names);
+}, 60_000);
+
 test('the ingress is killed: its waiters are evicted within 5 s unseen by the model server, its running job is aborted', async () => {
   const gate = demo.hold();
   const all = Array.from({ length: 20 }, async (_, index) =>

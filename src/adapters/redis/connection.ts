@@ -9,15 +9,20 @@ export type ConnectionManner = 'prompt' | 'patient' | 'blocking';
 
 const retryStrategy = (attempt: number): number => Math.min(25 * 2 ** Math.min(attempt, 5), 500);
 
-/** Opens a connection. It reconnects for ever, at least twice a second. `onError` hears of every broken attempt. */
+/**
+ * Opens a connection. It reconnects for ever, at least twice a second. `onError` hears of every broken attempt;
+ * `connectionName` is what Redis lists it as.
+ */
 export function connectRedis(
   url: string,
   manner: ConnectionManner,
   onError: (error: Error) => void,
+  connectionName?: string,
 ): Redis {
   const shared = {
     retryStrategy,
     connectTimeout: 2000,
+    ...(connectionName === undefined ? {} : { connectionName }),
     ...(manner === 'prompt'
       ? { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2000 }
       : { maxRetriesPerRequest: null }),

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import type { EvictCode } from '../../errors.ts';
 import type { JobFacts } from '../../ports/job-queue.ts';
 import type { BandBacklog } from '../../ports/telemetry.ts';
+import { IngressVouching } from './ingress-vouching.ts';
 import type { PoolKeys } from './keys.ts';
 import { planNumbers } from './plan-numbers.ts';
 import type { RedisClock } from './redis-clock.ts';
@@ -28,12 +29,14 @@ export class QueueCare {
   private readonly keys: PoolKeys;
   private readonly clock: RedisClock;
   private readonly scripts: Scripts;
+  private readonly vouching: IngressVouching;
 
   constructor(redis: Redis, keys: PoolKeys, clock: RedisClock) {
     this.redis = redis;
     this.keys = keys;
     this.clock = clock;
     this.scripts = new Scripts(redis);
+    this.vouching = new IngressVouching(redis, keys);
   }
 
   /** Puts every waiting job back to its place; returns how many were not there. */
@@ -59,6 +62,7 @@ export class QueueCare {
    * Idempotency-Key has `graceMs` left.
    */
   async sweepAbandoned(graceMs: number): Promise<Eviction[]> {
+    await this.vouching.vouch();
     const sentAt = performance.now();
     const own = this.own({ expectedNow: this.clock.estimate(), limit: 500, graceMs });
     const [now, told] = (await this.scripts.run('sweep-abandoned', this.keys.pool, own)) as [
