@@ -20,6 +20,7 @@ import { createScorerDuties } from '../gateway/scorer-duties.ts';
 import { StartRefused } from '../adapters/process/start-refused.ts';
 import type { RunningProcess } from './running-process.ts';
 import { publishMetrics } from './publish-metrics.ts';
+import { startWebhooks } from './webhooks.ts';
 
 /** How often what is due and jobs of dead ingresses are looked for, in ms. */
 const WATCH_MS = 500;
@@ -97,6 +98,7 @@ export async function startScorerProcess(
     onError,
   });
   await repeating.start();
+  const webhooks = await startWebhooks({ redis, keys, config, telemetry, onError });
   const publishing = publishMetrics(telemetry, status, 'scorer');
   const side =
     config.scorer.port === null
@@ -112,7 +114,7 @@ export async function startScorerProcess(
     stop: async () => {
       clearInterval(publishing);
       side?.close();
-      await repeating.stop(2000);
+      await Promise.all([repeating.stop(2000), webhooks.stop(2000)]);
       keeper.stop();
       durations.close();
       await mirror.stop();
