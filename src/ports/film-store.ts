@@ -99,3 +99,9 @@ export interface ShotRun {
 
 /** Attends a job's run if it is a shot of a film. */
 export type AttendShot = (job: ClaimedJob, log: ResponseLogWriter) => ShotRun | undefined;
+
+/** Reads the answers of jobs that have ended. */
+export interface ResultReader {
+  /** The whole body of a completed job's answer; undefined when it is not kept any more. */
+  bodyOf(jobId: string): Promise<Buffer | undefined>;
+}

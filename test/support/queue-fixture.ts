@@ -11,6 +11,7 @@ import { poolKeys } from '../../src/adapters/redis/keys.ts';
 import { RedisClock } from '../../src/adapters/redis/redis-clock.ts';
 import { FileBodyStore } from '../../src/adapters/storage/file-body-store.ts';
 import { defaultRules, type Rules } from '../../src/policy/rules.ts';
+import type { AttendShot } from '../../src/ports/film-store.ts';
 import type { ClaimedJob, JobFacts, NewJob, RunJob } from '../../src/ports/job-queue.ts';
 
 /** Keep times of tests: long enough for none to matter. */
@@ -78,7 +79,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
     keep: KEEP_TIMES,
   });
 
-  const around: { residentModel: string | null; rules: Rules } = {
+  const around: { residentModel: string | null; rules: Rules; attend?: AttendShot } = {
     residentModel: null,
     rules: defaultRules,
   };
@@ -115,6 +116,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
         owner,
         store,
         run,
+        ...(around.attend === undefined ? {} : { attend: around.attend }),
         retention: { syncMs: 60_000, completedMs: 60_000, failedMs: 60_000 },
         onDispatch: (job) => {
           seen.dispatched.push(job.id);

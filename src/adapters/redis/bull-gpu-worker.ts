@@ -5,6 +5,7 @@ import type { Ledger } from '../../policy/ledger.ts';
 import type { LedgerEvent } from '../../policy/ledger-event.ts';
 import type { Rules } from '../../policy/rules.ts';
 import type { BodyStore } from '../../ports/body-store.ts';
+import type { AttendShot, NextShot } from '../../ports/film-store.ts';
 import { RunAborted } from '../../ports/job-queue.ts';
 import type { ClaimedJob, JobFacts, RunJob, RunResult } from '../../ports/job-queue.ts';
 import { FencedError } from '../../ports/response-log.ts';
@@ -44,6 +45,8 @@ export interface BullGpuWorkerOptions {
   owner: GpuOwner;
   store: BodyStore;
   run: RunJob;
+  /** Attends the runs of shots; without it films do not go on. */
+  attend?: AttendShot;
   /** How long records and answers are kept, in ms. */
   retention: { syncMs: number; completedMs: number; failedMs: number };
   onDispatch: (job: ClaimedJob, idleGapMs: number | undefined) => void;
@@ -203,9 +206,14 @@ export class BullGpuWorker {
       run: claimed.run,
       fence: this.options.owner.fence,
     });
+    const shot = this.options.attend?.(claimed, log);
+    let next: NextShot | undefined;
     let result: RunResult;
     try {
-      result = await this.options.run(claimed, log, abort.signal);
+      result = await this.options.run(claimed, shot?.log ?? log, abort.signal);
+      const fault = result.kind === 'completed' ? shot?.fault() : undefined;
+      if (fault !== undefined) result = { kind: 'failed', ...fault };
+      if (result.kind === 'completed') next = await shot?.next();
       if (result.kind === 'completed' || result.kind === 'failed') await log.drain();
     } catch (error) {
       if (error instanceof FencedError) this.options.onFenced();
@@ -222,17 +230,19 @@ export class BullGpuWorker {
     const ranMs = Math.max(0, Math.round(performance.now() - startedAt));
     this.lastRunEndedAt = performance.now();
     const report = (): void => this.options.onReport({ job: claimed, result, ranMs });
-    await this.conclude(claimed, token, log, result, ranMs, report);
+    await this.conclude({ job: claimed, token, log, result, ranMs, next, onStored: report });
   }
 
-  private async conclude(
-    job: ClaimedJob,
-    token: string,
-    log: RedisResponseLogWriter,
-    result: RunResult,
-    ranMs: number,
-    onStored: () => void,
-  ): Promise<void> {
+  private async conclude(run: {
+    job: ClaimedJob;
+    token: string;
+    log: RedisResponseLogWriter;
+    result: RunResult;
+    ranMs: number;
+    next: NextShot | undefined;
+    onStored: () => void;
+  }): Promise<void> {
+    const { job, token, log, result, ranMs, next, onStored } = run;
     const { retention } = this.options;
     if (result.kind === 'handed-back') {
       await this.settlement.handBack({ only: job.id });
@@ -277,6 +287,7 @@ export class BullGpuWorker {
           ? retention.failedMs
           : retention.syncMs,
       tail: [...log.tail(), endEntry(job.run, end)],
+      next,
       onStored,
     });
     if (!ok) throw new UnrecoverableError(result.code);

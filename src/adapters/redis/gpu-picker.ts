@@ -1,5 +1,6 @@
 import { decideAsItStands } from '../../policy/decide.ts';
 import type { Decision } from '../../policy/decide.ts';
+import type { WaitingJob } from '../../policy/job.ts';
 import type { HandOver } from './hand-over.ts';
 import type { LedgerMirror } from './ledger-mirror.ts';
 import type { RawJournalEntry } from './journal-entry.ts';
@@ -46,11 +47,12 @@ export class GpuPicker {
     return this.nomination(this.decision(this.options.nowMs()), force);
   }
 
-  /** The pick for when the run has ended. `endedMs` is Redis TIME. */
-  nominateAfter(endedMs: number, usedMs: number): Nomination {
+  /** The pick for when the run has ended, and `next` has arrived in the same step. `endedMs` is Redis TIME. */
+  nominateAfter(endedMs: number, usedMs: number, next?: WaitingJob): Nomination {
     this.options.handOver.begin();
     const { ledger } = this.options.mirror;
-    return ledger.asIfEnded(endedMs, usedMs, () => this.nomination(this.decision(endedMs), false));
+    const nominate = () => this.nomination(this.decision(endedMs), false);
+    return ledger.asIfEnded(endedMs, usedMs, nominate, next);
   }
 
   /** What a script replied. After a fetch that gave a job out it is read when that job is on its way. */

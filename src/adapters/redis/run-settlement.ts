@@ -1,6 +1,8 @@
 import { raw2NextJobData } from 'bullmq';
 import { Packr } from 'msgpackr';
 import type { Job, RedisQueueBackend } from 'bullmq';
+import type { Rules } from '../../policy/rules.ts';
+import type { NextShot } from '../../ports/film-store.ts';
 import type { ClaimedJob, JobFacts } from '../../ports/job-queue.ts';
 import type { GpuOwner } from './gpu-owner.ts';
 import type { GpuPicker, Nomination } from './gpu-picker.ts';
@@ -10,6 +12,7 @@ import type { PoolKeys } from './keys.ts';
 import type { RedisClock } from './redis-clock.ts';
 import type { StoredEntry } from './response-log-format.ts';
 import type { ScriptArgument, Scripts } from './scripts.ts';
+import { arrivingShot, offerOf } from './shot-json.ts';
 
 /** How the run that just ended is to leave `active`. */
 export type Expectation =
@@ -30,6 +33,8 @@ export type Expectation =
       retainMs: number;
       gpuMs: number;
       tail: StoredEntry[];
+      /** The shot after this one, for a film. */
+      next: NextShot | undefined;
       /** Called once when the settlement is stored. */
       onStored: () => void;
     }
@@ -52,7 +57,8 @@ interface Surroundings {
   owner: GpuOwner;
   picker: GpuPicker;
   handOver: HandOver;
-  retention: { failedMs: number };
+  rules: Rules;
+  retention: { completedMs: number; failedMs: number };
   onFenced: () => void;
 }
 
@@ -179,14 +185,26 @@ export class RunSettlement {
       moveToActive: async (token: string) => this.handOut(await fetchNext(token)),
       moveToFinished: async (jobId: string, args: BackendArguments) => {
         const isFetching = Number(args[14 + 5]) === 1;
-        const { tail, onStored, ...facts } = this.expectedEnd(jobId);
+        const { tail, onStored, next: nextShot, ...facts } = this.expectedEnd(jobId);
         const endedMs = this.around.clock.estimate();
-        const nomination = this.around.picker.nominateAfter(endedMs, facts.gpuMs);
+        const [offer, head, body] = offerOf(nextShot);
+        const arriving = arrivingShot(nextShot, endedMs, this.around.rules);
+        const nomination = this.around.picker.nominateAfter(endedMs, facts.gpuMs, arriving);
+        const filmKeepMs = this.around.retention.completedMs;
         const reply = await this.send('settle', [
           ...clean(args, 23),
           prefix,
           pack(facts.token),
-          this.own({ ...nomination, ...facts, endedMs, fetchNext: isFetching }),
+          this.own({
+            ...nomination,
+            ...facts,
+            ...offer,
+            filmKeepMs,
+            endedMs,
+            fetchNext: isFetching,
+          }),
+          head,
+          body,
           ...tail.flat(),
         ]);
         const next = isFetching ? await this.orFetch(reply, facts.token, fetchNext) : reply;
@@ -249,6 +267,7 @@ export class RunSettlement {
       retainMs: this.around.retention.failedMs,
       gpuMs: 0,
       tail: [],
+      next: undefined,
       onStored: () => undefined,
     };
   }

@@ -12,6 +12,12 @@ interface Recipe {
 
 const QUEUE_FRAGMENTS = ['place', 'journal', 'connections', 'outbox', 'remove', 'rejoin'] as const;
 
+const FILM_RECIPE = {
+  keys: 1,
+  wraps: { addPrioritizedJob: 'bull_add' },
+  fragments: [...QUEUE_FRAGMENTS, 'enqueue', 'films'],
+} as const;
+
 const RECIPES = {
   submit: {
     keys: 9,
@@ -25,8 +31,12 @@ const RECIPES = {
   },
   settle: {
     keys: 14,
-    wraps: { moveToActive: 'bull_activate', moveToFinished: 'bull_finish' },
-    fragments: [...QUEUE_FRAGMENTS, 'run-standing', 'fetch'],
+    wraps: {
+      addPrioritizedJob: 'bull_add',
+      moveToActive: 'bull_activate',
+      moveToFinished: 'bull_finish',
+    },
+    fragments: [...QUEUE_FRAGMENTS, 'run-standing', 'enqueue', 'films', 'fetch'],
   },
   postpone: {
     keys: 22,
@@ -51,6 +61,12 @@ const RECIPES = {
   'own-beat': { keys: 1 },
   revive: { keys: 1, fragments: QUEUE_FRAGMENTS },
   'record-duration': { keys: 3 },
+  'film-create': FILM_RECIPE,
+  'film-pause': FILM_RECIPE,
+  'film-resume': FILM_RECIPE,
+  'film-skip': FILM_RECIPE,
+  'film-cancel': FILM_RECIPE,
+  'film-repair': FILM_RECIPE,
 } as const satisfies Record<string, Recipe>;
 
 /** Names of Berth's own scripts. */
@@ -62,6 +78,9 @@ export type ScriptArgument = string | number | Buffer;
 const luaText = (name: string): string =>
   readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
 
+/** Fragments that call BullMQ's own texts. */
+const AFTER_BULL = new Set(['fetch', 'films']);
+
 function compose(name: ScriptName): { lua: string; numberOfKeys: number } {
   const recipe: Recipe = RECIPES[name];
   const fragments = (recipe.fragments ?? []).flatMap((part) =>
@@ -72,9 +91,9 @@ function compose(name: ScriptName): { lua: string; numberOfKeys: number } {
   );
   return {
     lua: [
-      ...fragments.filter((part) => part !== 'fetch').map(luaText),
+      ...fragments.filter((part) => !AFTER_BULL.has(part)).map(luaText),
       ...wrapped,
-      ...(fragments.includes('fetch') ? [luaText('fetch')] : []),
+      ...fragments.filter((part) => AFTER_BULL.has(part)).map(luaText),
       luaText(name),
     ].join('\n'),
     numberOfKeys: recipe.keys,

@@ -36,7 +36,8 @@ for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
     rcall('SREM', queue .. 'stalled', id)
     if rcall('EXISTS', queue .. id) == 1 then
       local begun, run = has_content(id)
-      if begun then
+      -- Nobody but its film waits for a shot: it runs again from its start.
+      if begun and rcall('HEXISTS', queue .. id, 'film') == 0 then
         local now = redis_now()
         local ended = cjson.encode({ ok = false, code = 'internal_error', message = own.message })
         redis.pcall('XADD', pool .. ':log:' .. id, run .. '-18446744073709551615', 'e', ended)

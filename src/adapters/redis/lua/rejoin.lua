@@ -26,6 +26,14 @@ local function begin_again(pool, queue, id, now)
   local led = string.gsub(rcall('HGET', queue .. id, 'led'), '"a":%d+,"s":%d+}$',
     string.format('"a":%.0f,"s":%d}', now, arr))
   rcall('HSET', queue .. id, 'arr', arr, 'led', led)
+  -- The shot a film has failed at: the film goes on.
+  local film = rcall('HGET', queue .. id, 'film')
+  local key = film and pool .. ':film:' .. film
+  if key and rcall('HGET', key, 'job') == id and rcall('HGET', key, 'state') == 'failed' then
+    rcall('HSET', key, 'state', 'running', 'reason', '')
+    rcall('HINCRBY', key, 'rev', 1)
+    rcall('SADD', pool .. ':films:running', film)
+  end
 end
 
 -- A job that BullMQ put into `wait`, which it empties before everything else, goes where it belongs:

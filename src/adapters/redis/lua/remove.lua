@@ -44,6 +44,12 @@ local function take_out(pool, queue, id, outcome, code, unheard)
   local waiting = rcall('ZREM', queue .. 'prioritized', id) + rcall('LREM', queue .. 'wait', 0, id)
     + rcall('ZREM', queue .. 'delayed', id)
   if waiting == 0 then return false end
+  local film = rcall('HGET', queue .. id, 'film')
+  local film_key = film and pool .. ':film:' .. film
+  if film_key and rcall('HGET', film_key, 'job') == id then
+    rcall('HSET', film_key, 'state', 'paused', 'job', '', 'reason', 'its waiting shot was taken away: ' .. code)
+    rcall('HINCRBY', film_key, 'rev', 1)
+  end
   if unheard then
     local facts = rcall('HMGET', queue .. id, 'data', 'timestamp')
     rcall('RPUSH', pool .. ':evictions', cjson.encode({

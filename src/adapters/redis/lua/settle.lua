@@ -1,11 +1,12 @@
 -- Ends one run and fetches the next job, in one step: the last pieces of the answer, BullMQ's own finish,
--- retention, and the next pop. Needs fetch.lua, run-standing.lua and `bull_finish` (BullMQ's moveToFinished).
+-- retention, the next shot of its film, and the next pop. Needs fetch.lua, run-standing.lua, films.lua and
+-- `bull_finish` (BullMQ's moveToFinished).
 --
 -- KEYS   moveToFinished's fourteen
 -- ARGV   1-9 moveToFinished's; 10 prefix of moveToActive; 11 its msgpack options;
 --        12 JSON {pool, queue, fence, expectedNow, id, token, outcome, code, message, fetchNext, retainMs, gpuMs, swapMs, endedMs, forget, keepPayload,
---           and fetch.lua's}: the nominee is the pick for the state after this end;
---        13.. the log's tail: entry id, field, value, …
+--           shot?, reason?, filmKeepMs, and fetch.lua's}: the nominee is the pick for the state after this end, and after
+--           the arrival of `shot`; 13, 14 that shot's sealed head and body; 15.. the log's tail: entry id, field, value, …
 -- Returns {BullMQ's reply or 0, …} as fetch.lua; 'fenced'; 'lost' when the job is not ours any more.
 --
 -- Idempotent under resent commands: once settled, it only fetches, and the fetch is idempotent itself.
@@ -34,7 +35,7 @@ end
 
 local now = redis_now()
 local log = pool .. ':log:' .. id
-for i = 13, #ARGV - 2, 3 do
+for i = 15, #ARGV - 2, 3 do
   -- Refused when stored by an earlier copy of this command; anything else is a real error.
   local ok = redis.pcall('XADD', log, ARGV[i], ARGV[i + 1], ARGV[i + 2])
   if type(ok) == 'table' and ok.err and not string.find(ok.err, 'equal or smaller', 1, true) then return ok end
@@ -47,9 +48,10 @@ if finished ~= 0 then return nothing(finished) end
 -- The worker planned with its own reading of our clock; when that is off, it plans again.
 local is_close = math.abs(now - own.endedMs) <= 50
 local is_fresh = is_close and journal_token(pool) == own.journal
-note(pool, queue, 'end', id, is_close and own.endedMs or now, string.format('%.0f', own.gpuMs))
-own.expect = is_fresh and journal_token(pool) or ''
+local at = is_close and own.endedMs or now
+note(pool, queue, 'end', id, at, string.format('%.0f', own.gpuMs))
 
+local next_waits = false
 tell_webhook(pool, queue, id, own.outcome, own.code, own.message, own.gpuMs)
 if own.forget then
   free_key(pool, queue, id)
@@ -65,6 +67,9 @@ else
   end
   rcall('ZADD', pool .. ':retain', now + keep_ms, id)
   rcall('PEXPIRE', log, string.format('%.0f', keep_ms))
+  next_waits = film_settled(pool, queue, id, own, keep_ms, ARGV[13], ARGV[14], at, now)
 end
 announce(pool, 'end', id, own.outcome .. ' ' .. own.code)
+-- The pick was made for a queue in which the next shot waits, if there is one.
+own.expect = is_fresh and next_waits == (own.shot ~= nil) and journal_token(pool) or ''
 return next_job()

@@ -1,0 +1,21 @@
+-- Makes a film of templates that were stored before, and its first shot, in one step. Needs films.lua.
+--
+-- KEYS   1 pool
+-- ARGV   1 JSON {pool, queue, film, owner, total, shot, and enqueue.lua's refusal}; 2 sealed head; 3 body; owner: the member
+-- Returns 'ok', 'full', 'member_full', or 'lost': the templates are not there any more.
+-- Idempotent: a resent command finds the film.
+
+local own = cjson.decode(ARGV[1])
+local pool, queue, film = own.pool, own.queue, own.film
+local key, now = film_key(pool, film), redis_now()
+if rcall('EXISTS', key) == 1 then return 'ok' end
+if rcall('HLEN', key .. ':shots') ~= own.total then return 'lost' end
+local refused = refusal(pool, queue, own)
+if refused then return refused end
+rcall('PERSIST', key .. ':shots')
+rcall('HSET', key, 'total', own.total, 'done', 0, 'last', '', 'member', own.owner, 'created', string.format('%.0f', now))
+film_state(pool, film, 'running')
+rcall('ZADD', pool .. ':films', now, film)
+rcall('ZADD', pool .. ':films:of:' .. own.owner, now, film)
+add_shot(pool, queue, film, own.shot, ARGV[2], ARGV[3], now, true)
+return 'ok'

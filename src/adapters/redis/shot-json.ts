@@ -1,0 +1,55 @@
+import type { NextShot, ShotJob } from '../../ports/film-store.ts';
+import { attemptRules } from '../../policy/attempt.ts';
+import type { WaitingJob } from '../../policy/job.ts';
+import type { Rules } from '../../policy/rules.ts';
+import { bullClass } from './bull-class.ts';
+import { openFacts, readFacts } from './journal-entry.ts';
+
+/** A shot as the scripts are told of it; see lua/films.lua. */
+export interface ShotJson {
+  id: string;
+  number: number;
+  name: string;
+  data: string;
+  attempts: number;
+  cls: number;
+  band: string;
+  member: string;
+  facts: string;
+}
+
+/** The part of a shot that is JSON; sealed head and body travel beside it. */
+export function shotJson({ id, facts, points }: ShotJob): ShotJson {
+  return {
+    id,
+    number: facts.film.shot,
+    name: facts.route,
+    data: JSON.stringify(facts),
+    attempts: attemptRules.maxAttempts,
+    cls: bullClass(points),
+    band: facts.band,
+    member: facts.member,
+    facts: openFacts(facts),
+  };
+}
+
+/** What a script is told of the next shot: JSON fields, sealed head, body. */
+export function offerOf(next: NextShot | undefined): [fields: object, head: Buffer, body: Buffer] {
+  const none = Buffer.alloc(0);
+  if (next === undefined) return [{}, none, none];
+  if ('reason' in next) return [{ reason: next.reason }, none, none];
+  const { job } = next;
+  return [{ shot: shotJson(job) }, job.sealedHead, job.body ?? none];
+}
+
+/** The next shot as policy will know it when it arrives at that time, behind everybody of the same moment. */
+export function arrivingShot(
+  next: NextShot | undefined,
+  atMs: number,
+  rules: Rules,
+): WaitingJob | undefined {
+  if (next === undefined || 'reason' in next) return undefined;
+  const { id, facts } = next.job;
+  const json = `${openFacts(facts)},"a":${atMs},"s":${Number.MAX_SAFE_INTEGER}}`;
+  return readFacts(id, json, rules);
+}
