@@ -2,6 +2,7 @@ import type { ErrorCode } from '../errors.ts';
 import type { BodyStore } from '../ports/body-store.ts';
 import type { JobEvent, JobPlace } from '../ports/job-queue.ts';
 import type {
+  LogBatch,
   LogCursor,
   LogEntry,
   ResponseHead,
@@ -25,7 +26,7 @@ export interface ResponseSink {
 export interface RelayDependencies {
   reader: ResponseLogReader & {
     listen(jobId: string, listener: (event: JobEvent) => void): void;
-    unlisten(jobId: string): void;
+    unlisten(jobId: string, listener: (event: JobEvent) => void): void;
   };
   inspect: (jobIds: readonly string[]) => Promise<JobPlace[]>;
   store: BodyStore;
@@ -43,10 +44,21 @@ class AnswerMissing extends Error {
   }
 }
 
-/** A job as its client waits for it. Make it before the submission, so that no event is missed. */
+/** Where in a job's life a relay begins. */
+export interface RelayOptions {
+  /** Body bytes that the client has already. */
+  fromByte?: number;
+}
+
+/**
+ * A job as its client waits for it. Make it before the submission, so that no event is missed; one that was made later
+ * asks the queue first.
+ */
 export class ResponseRelay {
   private readonly jobId: string;
   private readonly dependencies: RelayDependencies;
+  private readonly fromByte: number;
+  private readonly listener = (event: JobEvent): void => this.hear(event);
   private readonly missing = new AbortController();
   /** When the worker was heard to begin, by performance.now(). */
   startedAt: number | undefined;
@@ -59,25 +71,32 @@ export class ResponseRelay {
   });
   private check: NodeJS.Timeout | undefined;
   private suspicious = 0;
+  private isPassing = false;
   private run = 0;
   private sentBytes = 0;
+  private hasSent = false;
   private pendingHead: ResponseHead | undefined;
   private headSent = false;
 
-  constructor(jobId: string, dependencies: RelayDependencies) {
+  constructor(jobId: string, dependencies: RelayDependencies, { fromByte = 0 }: RelayOptions = {}) {
     this.jobId = jobId;
     this.dependencies = dependencies;
-    dependencies.reader.listen(jobId, (event) => this.hear(event));
+    this.fromByte = fromByte;
+    dependencies.reader.listen(jobId, this.listener);
   }
 
   /** Stops listening; for a job that was never submitted. */
   close(): void {
     clearInterval(this.check);
-    this.dependencies.reader.unlisten(this.jobId);
+    this.dependencies.reader.unlisten(this.jobId, this.listener);
   }
 
-  /** Relays until the answer's end; rejects only with the signal's reason when the client has gone. */
-  async relay(sink: ResponseSink, signal: AbortSignal): Promise<void> {
+  /**
+   * Relays until the answer's end; rejects only with the signal's reason when the client has gone. `isLate`: the job may
+   * have begun, or ended, before the relay was made.
+   */
+  async relay(sink: ResponseSink, signal: AbortSignal, isLate = false): Promise<void> {
+    if (isLate) void this.inspect();
     this.check = setInterval(() => void this.inspect(), CHECK_MS);
     const either = AbortSignal.any([signal, this.missing.signal]);
     try {
@@ -85,8 +104,10 @@ export class ResponseRelay {
       let cursor: LogCursor | undefined;
       for (;;) {
         const batch = await this.dependencies.reader.next(this.jobId, cursor, either);
-        cursor = batch.cursor;
+        cursor = this.skipped(batch);
+        this.isPassing = true;
         for (const entry of batch.entries) if (await this.pass(entry, sink, signal)) return;
+        this.isPassing = false;
       }
     } catch (error) {
       if (signal.aborted) throw error;
@@ -95,6 +116,13 @@ export class ResponseRelay {
     } finally {
       this.close();
     }
+  }
+
+  /** Where to read on: not through all that the client has already. */
+  private skipped({ entries, cursor }: LogBatch): LogCursor {
+    const last = entries.at(-1);
+    if (this.fromByte === 0 || last?.kind !== 'head') return cursor;
+    return this.dependencies.reader.placeAt(last.run, this.fromByte);
   }
 
   private hear(event: JobEvent): void {
@@ -128,6 +156,8 @@ export class ResponseRelay {
       return;
     }
     this.started();
+    // A slow client may take its time with what was read long ago.
+    if (this.isPassing) return;
     this.suspicious += 1;
     if (this.suspicious > 1) this.lose(new AnswerMissing('internal_error', 'the job was lost'));
   }
@@ -137,27 +167,32 @@ export class ResponseRelay {
     this.suspicious = 0;
     switch (entry.kind) {
       case 'head':
-        if (entry.run > this.run && this.sentBytes > 0) {
+        if (entry.run > this.run && this.hasSent) {
           sink.fail('internal_error', 'the answer broke off and began anew');
           return true;
         }
         this.run = entry.run;
+        this.sentBytes = this.fromByte;
         this.pendingHead = entry.head;
         sink.expect(entry.head);
         return false;
-      case 'bytes':
+      case 'bytes': {
         this.sendHead(sink);
+        const fresh = entry.endOffset - this.sentBytes;
+        if (fresh <= 0) return false;
+        if (fresh > entry.bytes.length) throw new Error('the log has a hole');
         this.sentBytes = entry.endOffset;
-        await sink.write(entry.bytes);
+        this.hasSent = true;
+        await sink.write(entry.bytes.subarray(entry.bytes.length - fresh));
         return false;
+      }
       case 'file': {
         this.sendHead(sink);
+        if (entry.endOffset <= this.sentBytes) return false;
         const name = `${this.jobId}.${entry.run}`;
-        for await (const piece of this.dependencies.store.read(
-          name,
-          this.sentBytes,
-          entry.endOffset,
-        )) {
+        const pieces = this.dependencies.store.read(name, this.sentBytes, entry.endOffset);
+        this.hasSent = true;
+        for await (const piece of pieces) {
           signal.throwIfAborted();
           await sink.write(piece);
         }

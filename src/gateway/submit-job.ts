@@ -1,7 +1,14 @@
 import { basePriority } from '../policy/priority.ts';
 import type { BasePriority, PriorityInput } from '../policy/priority.ts';
 import type { Rules } from '../policy/rules.ts';
-import type { JobFacts, JobQueue, MemberCaps } from '../ports/job-queue.ts';
+import type {
+  IdempotencyKey,
+  JobDeadlines,
+  JobFacts,
+  JobQueue,
+  MemberCaps,
+  Submitted,
+} from '../ports/job-queue.ts';
 import type { JobKind, Telemetry } from '../ports/telemetry.ts';
 import { addressSealOf } from './deliver-webhook.ts';
 import type { RequestHead } from './run-job.ts';
@@ -22,6 +29,8 @@ export interface Submission {
   /** Caps of the member. */
   caps: MemberCaps;
   mode: 'sync' | 'async';
+  idempotency?: IdempotencyKey;
+  deadlines?: JobDeadlines;
   body: { bytes: number; sha256: string; inline: Buffer | null };
   priority: Omit<PriorityInput, 'modelFloor'>;
   /** Values of `X-Berth-Webhook`. */
@@ -38,11 +47,19 @@ export interface SubmitDependencies {
   telemetry: Telemetry;
 }
 
+/** A request that became a job, or was found to have become one before. */
+export interface AdmittedJob {
+  /** How the request was ranked; a job that was known keeps its own rank. */
+  ranked: BasePriority;
+  stored: Submitted;
+  facts: JobFacts;
+}
+
 /** Ranks the request, seals its head and queues it. Durable when it resolves; throws GatewayError otherwise. */
 export async function submitJob(
   submission: Submission,
   dependencies: SubmitDependencies,
-): Promise<BasePriority> {
+): Promise<AdmittedJob> {
   const { rules, telemetry, queue } = dependencies;
   const webhook = webhookOf(submission.webhook ?? [], dependencies.webhookFault);
   const floor = rules.modelFloors[submission.model];
@@ -66,7 +83,7 @@ export async function submitJob(
     bodyBytes: submission.body.bytes,
     bodySha256: submission.body.sha256,
   };
-  await queue.submit({
+  const stored = await queue.submit({
     id: submission.id,
     facts,
     points: ranked.base + (rules.tiers[tier]?.bonus ?? 0),
@@ -88,5 +105,5 @@ export async function submitJob(
     bodyBytes: submission.body.bytes,
     isAsync: submission.mode === 'async',
   });
-  return ranked;
+  return { ranked, stored, facts };
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { protocolOf } from '../gateway/stream-protocol.ts';
 import type { BasePriority } from '../policy/priority.ts';
+import type { JobRecord } from '../ports/job-records.ts';
 import type { IntakeBody } from './body-intake.ts';
 import type { QueuePositions } from './queue-positions.ts';
 import { HttpResponseSink } from './response-sink.ts';
@@ -17,12 +18,17 @@ export interface WaitingRules {
 export interface JobSinkFacts {
   id: string;
   model: string;
-  ranked: BasePriority;
+  ranked: Pick<BasePriority, 'base' | 'band'>;
   body: Pick<IntakeBody, 'isStream'>;
   /** By performance.now(). */
   submittedAt: number;
   /** When the worker began, by performance.now(); undefined: not yet. */
   startedAt: () => number | undefined;
+}
+
+/** Berth's own headers on the answer of a job that is read from its record; flat. */
+export function jobHeaders({ id, facts }: JobRecord): string[] {
+  return ['X-Berth-Job-Id', id, 'X-Berth-Band', facts.band, 'X-Berth-Priority', String(facts.base)];
 }
 
 /**

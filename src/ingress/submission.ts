@@ -3,6 +3,7 @@ import type { Submission } from '../gateway/submit-job.ts';
 import { baseBound } from '../policy/rules.ts';
 import type { IntakeBody } from './body-intake.ts';
 import type { Identity } from './identity.ts';
+import type { RequestTerms } from './request-terms.ts';
 import type { RouteMatch } from './route-table.ts';
 import { headersUpstream } from './upstream-headers.ts';
 import type { HeaderRules } from './upstream-headers.ts';
@@ -66,5 +67,18 @@ export function submissionOfControl(
   return {
     ...submissionOf(request, facts, headerRules),
     priority: { ...first, keyDefault: 0, ceiling: null },
+  };
+}
+
+/** What the terms of a request change of its job. */
+export function jobTerms({
+  isAsync,
+  idempotency,
+  deadlines,
+}: RequestTerms): Pick<Submission, 'mode' | 'idempotency' | 'deadlines'> {
+  return {
+    mode: isAsync ? 'async' : 'sync',
+    deadlines,
+    ...(idempotency === undefined ? {} : { idempotency }),
   };
 }

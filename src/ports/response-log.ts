@@ -52,6 +52,8 @@ export interface ResponseLogReader {
    * there is at least one or `signal` aborts (then it throws the signal's reason).
    */
   next(jobId: string, cursor: LogCursor | undefined, signal: AbortSignal): Promise<LogBatch>;
+  /** The place behind the entry that holds this many body bytes of a run; entries after it may begin before them. */
+  placeAt(run: number, offset: number): LogCursor;
 }
 
 /** Entries read at once, and where to read on. Never empty. */

@@ -8,6 +8,7 @@ import { ingressConnectionName } from '../adapters/redis/ingress-vouching.ts';
 import { poolKeys } from '../adapters/redis/keys.ts';
 import { PoolStatus } from '../adapters/redis/pool-status.ts';
 import { RedisJobFeed } from '../adapters/redis/redis-job-feed.ts';
+import { RedisJobRecords } from '../adapters/redis/redis-job-records.ts';
 import { checkLayout, readRedisHealth } from '../adapters/redis/redis-health.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import { loadSeal } from '../adapters/storage/seal.ts';
@@ -114,8 +115,10 @@ export async function startIngressProcess(
   );
   const catalogue = new HttpModelCatalogue(modelServer, upstreamHeaders.addedHeaders);
   const bypass = new Bypass({ catalogue, ...config.bypass });
+  const records = new RedisJobRecords(redis, keys);
   const proxy = new Proxy({
     queue,
+    records,
     rules: config.rules,
     seal: (jobId, plain) => seal.close(jobId, plain),
     webhookFault: (address) => webhookAddressFault(address, config.webhooks.mayCallPrivate),

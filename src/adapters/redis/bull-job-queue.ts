@@ -79,6 +79,8 @@ export class BullJobQueue implements JobQueue {
   private readonly submitting = new Map<string, Submitting>();
   /** Jobs whose submission or removal got no answer: given up again once Redis is back. */
   private readonly doubtful = new Set<string>();
+  /** Connections that left a job with a key, unheard: connection to job. */
+  private readonly leaving = new Map<string, string>();
 
   constructor(options: BullJobQueueOptions) {
     this.options = options;
@@ -150,14 +152,19 @@ export class BullJobQueue implements JobQueue {
     const { keys, keep } = this.options;
     const { pool, queue } = keys;
     const own = JSON.stringify({ pool, queue, id: jobId, client, graceMs: keep.graceMs });
-    await this.scripts.run('detach', pool, own).catch((error: unknown) => {
+    try {
+      await this.scripts.run('detach', pool, own);
+      this.leaving.delete(client);
+    } catch (error) {
+      this.leaving.set(client, jobId);
       throw unavailable(error);
-    });
+    }
   }
 
   /** Gives up again what got no answer before; call it whenever Redis answers. Returns how many are left. */
   async settleDoubts(): Promise<number> {
     for (const jobId of [...this.doubtful]) await this.abandon(jobId, 'client_closed');
+    for (const [client, jobId] of [...this.leaving]) await this.detach(jobId, client);
     return this.doubtful.size;
   }
 

@@ -10,6 +10,7 @@ const BLOCK_MS = 1000;
 const HUNG_AFTER_MS = 4000;
 
 interface Reader {
+  jobId: string;
   cursor: string;
   resolve: (batch: LogBatch) => void;
 }
@@ -32,8 +33,8 @@ export interface RedisJobFeedOptions {
  */
 export class RedisJobFeed implements ResponseLogReader {
   private readonly options: RedisJobFeedOptions;
-  private readonly readers = new Map<string, Reader>();
-  private readonly listeners = new Map<string, (event: JobEvent) => void>();
+  private readonly readers = new Set<Reader>();
+  private readonly listeners = new Map<string, Set<(event: JobEvent) => void>>();
   private controlCursor = '0-0';
   private pokeCursor = '0-0';
   private blocked = false;
@@ -64,32 +65,40 @@ export class RedisJobFeed implements ResponseLogReader {
     await this.loop;
   }
 
-  /** Hears of one job until `unlisten`. */
+  /** Hears of one job until `unlisten` with the same listener. */
   listen(jobId: string, listener: (event: JobEvent) => void): void {
-    this.listeners.set(jobId, listener);
+    const listeners = this.listeners.get(jobId) ?? new Set();
+    this.listeners.set(jobId, listeners.add(listener));
   }
 
-  /** Stops hearing of a job and forgets its reader. */
-  unlisten(jobId: string): void {
-    this.listeners.delete(jobId);
-    this.readers.delete(jobId);
+  /** This listener hears of the job no more. */
+  unlisten(jobId: string, listener: (event: JobEvent) => void): void {
+    const listeners = this.listeners.get(jobId);
+    listeners?.delete(listener);
+    if (listeners?.size === 0) this.listeners.delete(jobId);
+  }
+
+  placeAt(run: number, offset: number): LogCursor {
+    return `${run}-${offset}` as LogCursor;
   }
 
   async next(jobId: string, cursor: LogCursor | undefined, signal: AbortSignal): Promise<LogBatch> {
     signal.throwIfAborted();
     return new Promise<LogBatch>((resolve, reject) => {
       const onAbort = (): void => {
-        this.readers.delete(jobId);
+        this.readers.delete(reader);
         reject(signal.reason instanceof Error ? signal.reason : new Error('reading was given up'));
       };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.readers.set(jobId, {
+      const reader: Reader = {
+        jobId,
         cursor: cursor ?? '0-0',
         resolve: (batch) => {
           signal.removeEventListener('abort', onAbort);
           resolve(batch);
         },
-      });
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.readers.add(reader);
       if (this.blocked) this.poke();
     });
   }
@@ -126,13 +135,10 @@ export class RedisJobFeed implements ResponseLogReader {
 
   private async readOnce(): Promise<void> {
     const { blocking, keys, ingressId } = this.options;
-    const followed = [...this.readers.keys()];
-    const streams = [keys.control, keys.poke(ingressId), ...followed.map((id) => keys.log(id))];
-    const cursors = [
-      this.controlCursor,
-      this.pokeCursor,
-      ...followed.map((id) => this.readers.get(id)?.cursor ?? '0-0'),
-    ];
+    const followed = this.earliest();
+    const logs = [...followed.keys()].map((id) => keys.log(id));
+    const streams = [keys.control, keys.poke(ingressId), ...logs];
+    const cursors = [this.controlCursor, this.pokeCursor, ...followed.values()];
     const hung = setTimeout(() => blocking.disconnect(true), HUNG_AFTER_MS);
     this.blocked = true;
     try {
@@ -146,14 +152,24 @@ export class RedisJobFeed implements ResponseLogReader {
         ...cursors,
       );
       this.blocked = false;
-      for (const [key, entries] of reply ?? []) this.deliver(key.toString(), entries, followed);
+      for (const [key, entries] of reply ?? []) this.deliver(key.toString(), entries);
     } finally {
       this.blocked = false;
       clearTimeout(hung);
     }
   }
 
-  private deliver(key: string, entries: RawEntry[], followed: string[]): void {
+  /** Each log that is asked for, with the earliest place it is asked for from. */
+  private earliest(): Map<string, string> {
+    const cursors = new Map<string, string>();
+    for (const { jobId, cursor } of this.readers) {
+      const other = cursors.get(jobId);
+      if (other === undefined || isAfter(other, cursor)) cursors.set(jobId, cursor);
+    }
+    return cursors;
+  }
+
+  private deliver(key: string, entries: RawEntry[]): void {
     const { keys, ingressId } = this.options;
     const last = entries.at(-1)?.[0].toString();
     if (last === undefined) return;
@@ -163,17 +179,28 @@ export class RedisJobFeed implements ResponseLogReader {
     } else if (key === keys.poke(ingressId)) {
       this.pokeCursor = last;
     } else {
-      const jobId = followed.find((id) => keys.log(id) === key);
-      const reader = jobId === undefined ? undefined : this.readers.get(jobId);
-      if (jobId === undefined || reader === undefined) return;
-      this.readers.delete(jobId);
-      reader.resolve({ entries: entries.map(parseEntry), cursor: last as LogCursor });
+      for (const reader of [...this.readers]) {
+        if (keys.log(reader.jobId) !== key) continue;
+        const news = entries.filter(([id]) => isAfter(id.toString(), reader.cursor));
+        if (news.length === 0) continue;
+        this.readers.delete(reader);
+        reader.resolve({ entries: news.map(parseEntry), cursor: last as LogCursor });
+      }
     }
   }
 
   private announce(fields: Buffer[]): void {
     const [, kind, , jobId, , detail] = fields.map(String);
     if (kind !== 'start' && kind !== 'wait' && kind !== 'end') return;
-    this.listeners.get(jobId ?? '')?.({ kind, jobId: jobId ?? '', detail: detail ?? '' });
+    const event = { kind, jobId: jobId ?? '', detail: detail ?? '' } as const;
+    for (const listener of [...(this.listeners.get(event.jobId) ?? [])]) listener(event);
   }
+}
+
+/** Whether a stream id comes after another; sequences are larger than a number can tell apart. */
+function isAfter(id: string, other: string): boolean {
+  const [run, sequence] = id.split('-');
+  const [otherRun, otherSequence] = other.split('-');
+  if (run !== otherRun) return Number(run) > Number(otherRun);
+  return BigInt(sequence ?? '0') > BigInt(otherSequence ?? '0');
 }

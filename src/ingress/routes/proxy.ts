@@ -6,11 +6,14 @@ import { asyncUpstreamFor } from '../../gateway/async-upstream.ts';
 import type { AsyncUpstream } from '../../gateway/async-upstream.ts';
 import { ResponseRelay } from '../../gateway/relay-response.ts';
 import type { RelayDependencies } from '../../gateway/relay-response.ts';
+import { newRecord } from '../../gateway/job-object.ts';
 import { submitJob } from '../../gateway/submit-job.ts';
-import type { SubmitDependencies } from '../../gateway/submit-job.ts';
+import type { AdmittedJob, SubmitDependencies } from '../../gateway/submit-job.ts';
 import type { BasePriority } from '../../policy/priority.ts';
 import { NO_MODEL } from '../../ports/job-queue.ts';
+import type { JobRecord, JobRecords } from '../../ports/job-records.ts';
 import type { ModelCatalogue, ModelStates } from '../../ports/model-server.ts';
+import { answerAsync } from '../async-answer.ts';
 import { queryModel, takeIn } from '../body-intake.ts';
 import type { IntakeBody, IntakeRules } from '../body-intake.ts';
 import { drain } from '../drain.ts';
@@ -18,10 +21,11 @@ import { asGatewayError, sendError } from '../error-response.ts';
 import { identityOf } from '../identity.ts';
 import { jobSink } from '../job-sink.ts';
 import type { WaitingRules } from '../job-sink.ts';
+import { termsOf, USUAL_TERMS } from '../request-terms.ts';
 import { recordEnd } from '../request-record.ts';
 import type { RequestProgress } from '../request-record.ts';
 import { COMFY_MODEL, matchRoute, upstreamCandidates } from '../route-table.ts';
-import { submissionOf, submissionOfControl } from '../submission.ts';
+import { jobTerms, submissionOf, submissionOfControl } from '../submission.ts';
 import type { GpuRoute, HeaderRules } from '../submission.ts';
 import { submitAnswerSink } from '../submit-answer-sink.ts';
 import type { Bypass } from './bypass.ts';
@@ -30,6 +34,7 @@ import type { PassThrough } from './pass-through.ts';
 /** What proxying needs. */
 export interface ProxyDependencies extends SubmitDependencies, RelayDependencies {
   upstreamHeaders: HeaderRules;
+  records: JobRecords;
   catalogue: ModelCatalogue & ModelStates;
   intake: IntakeRules;
   passThrough: PassThrough;
@@ -58,8 +63,10 @@ export interface LiveRequest {
  * 2. The body is taken in. A model that cannot be found, or that the model server does not know, is the model server's
  *    to refuse: straight through. One that needs no GPU takes its turn among its like.
  * 3. Admission: no new jobs while memory, disk or the gateway itself says so.
- * 4. The job is queued, durably. What would stop models under a running job is one too: it goes next, and alone.
- * 5. Its answer is relayed; a client that leaves takes its job along, unless it has its whole answer.
+ * 4. The job is queued, durably. What would stop models under a running job is one too: it goes next, and alone. One
+ *    with an Idempotency-Key that came before is the first one's job.
+ * 5. A client that comes back for the answer has 202, or, when it waits and the job ends in time, the answer.
+ * 6. To any other its answer is relayed; a client that leaves takes its job along, unless it has its whole answer.
  */
 export class Proxy {
   /** Requests that wait or stream. */
@@ -85,7 +92,7 @@ export class Proxy {
     try {
       await this.serve(id, match, path, request, response, progress);
     } catch (error) {
-      await this.refuse(error, id, request, response);
+      await this.refuse(error, id, request, response, progress);
     }
   }
 
@@ -116,29 +123,42 @@ export class Proxy {
     if (code !== undefined)
       throw new GatewayError(code, REFUSALS[code] ?? 'no new jobs are taken right now');
     // 4
-    const relay = new ResponseRelay(id, this.dependencies);
+    const terms = isControl
+      ? USUAL_TERMS
+      : termsOf(request, { member: identity.member, bodySha256: body.sha256 });
+    let relay = new ResponseRelay(id, this.dependencies);
     const gone = new AbortController();
     response.on('close', () => {
       if (!response.writableFinished)
         gone.abort(new GatewayError('client_closed', 'the client has gone'));
     });
-    let ranked: BasePriority;
+    let admitted: AdmittedJob;
     const submittedAt = performance.now();
     try {
       const submission = isControl ? submissionOfControl : submissionOf;
-      ranked = await submitJob(
-        submission(request, { id, match, model, body, identity }, upstreamHeaders),
-        this.dependencies,
-      );
+      const made = submission(request, { id, match, model, body, identity }, upstreamHeaders);
+      admitted = await submitJob({ ...made, ...jobTerms(terms) }, this.dependencies);
     } catch (error) {
       relay.close();
       throw error;
     }
     // 5
+    const { jobId, isNew } = admitted.stored;
+    progress.jobId = jobId;
+    if (!isNew || terms.isAsync) relay.close();
+    if (!isNew) await intake.store.removeJobs(body.inline === null ? [id] : []);
+    const record = await this.recordOf(admitted);
+    const ranked = record.facts;
+    if (terms.isAsync) {
+      await this.answerLater(request, response, record, terms.waitSeconds, gone.signal);
+      return;
+    }
+    if (!isNew) relay = new ResponseRelay(jobId, this.dependencies);
+    // 6
     const startedAt = (): number | undefined => relay.startedAt;
-    const facts = { id, model, ranked, body, submittedAt, startedAt };
+    const facts = { id: jobId, model, ranked, body, submittedAt, startedAt };
     const sink = jobSink(request, response, facts, this.dependencies.waiting);
-    Object.assign(progress, { jobId: id, sink, hasStarted: () => startedAt() !== undefined });
+    Object.assign(progress, { sink, hasStarted: () => startedAt() !== undefined });
     const live: LiveRequest = {
       hasStarted: () => relay.startedAt !== undefined,
       giveUp: (why) => {
@@ -163,14 +183,49 @@ export class Proxy {
         await relay.relay(
           submitAnswerSink(sink, () => answered.abort()),
           either,
+          !isNew,
         );
-      } else await relay.relay(sink, gone.signal);
+      } else await relay.relay(sink, gone.signal, !isNew);
     } catch (error) {
       if (answered.signal.aborted) return;
       if (!gone.signal.aborted) throw error;
-      await this.clientLeft(id, model, match, ranked, request, performance.now() - submittedAt);
+      if (terms.idempotency === undefined)
+        await this.clientLeft(id, model, match, ranked, request, performance.now() - submittedAt);
+      else await this.dependencies.queue.detach(jobId, id).catch(() => undefined);
     } finally {
       clearTimeout(patience);
+      this.live.delete(live);
+    }
+  }
+
+  /** What is on record of the job; of a new one that is what was just stored. */
+  private async recordOf({ stored, facts }: AdmittedJob): Promise<JobRecord> {
+    if (stored.isNew) return newRecord(facts, stored);
+    const record = await this.dependencies.records.read(stored.jobId);
+    if (record === undefined)
+      throw new GatewayError(
+        'result_gone',
+        'the job with this Idempotency-Key is not kept any more',
+      );
+    return record;
+  }
+
+  private async answerLater(
+    request: IncomingMessage,
+    response: ServerResponse,
+    record: JobRecord,
+    waitSeconds: number,
+    gone: AbortSignal,
+  ): Promise<void> {
+    const { positions } = this.dependencies.waiting;
+    const stopping = new AbortController();
+    const live: LiveRequest = { hasStarted: () => false, giveUp: () => stopping.abort() };
+    this.live.add(live);
+    try {
+      const signal = AbortSignal.any([gone, stopping.signal]);
+      const reading = { ...this.dependencies, positions };
+      await answerAsync(request, response, record, waitSeconds, reading, signal);
+    } finally {
       this.live.delete(live);
     }
   }
@@ -215,7 +270,7 @@ export class Proxy {
     id: string,
     model: string,
     match: GpuRoute,
-    ranked: BasePriority,
+    ranked: Pick<BasePriority, 'band'>,
     request: IncomingMessage,
     waitedMs: number,
   ): Promise<void> {
@@ -241,9 +296,10 @@ export class Proxy {
     id: string,
     request: IncomingMessage,
     response: ServerResponse,
+    { jobId }: RequestProgress,
   ): Promise<void> {
     const { telemetry, intake } = this.dependencies;
-    await intake.store.removeJobs([id]).catch(() => undefined);
+    if (jobId === undefined) await intake.store.removeJobs([id]).catch(() => undefined);
     if (response.destroyed && !response.headersSent) return;
     const known = asGatewayError(error);
     if (known.code === 'internal_error')

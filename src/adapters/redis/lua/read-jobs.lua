@@ -3,7 +3,7 @@
 -- KEYS   1 pool
 -- ARGV   1 JSON {pool, queue}; 2.. job ids
 -- Returns for each id false, or {running 0/1, last id of the answer's log or '', retained until or '', HMGET of the
--- fields below}.
+-- fields below, the log's end marker or ''}.
 
 local own = cjson.decode(ARGV[1])
 local pool, queue = own.pool, own.queue
@@ -18,9 +18,14 @@ for i = 2, #ARGV do
     if not log.err then
       for at = 1, #log, 2 do if log[at] == 'last-generated-id' then last = log[at + 1] end end
     end
+    local marker = ''
+    if string.sub(last, -21) == '-18446744073709551615' then
+      local entry = rcall('XREVRANGE', pool .. ':log:' .. id, '+', '-', 'COUNT', 1)[1]
+      marker = entry and entry[2][2] or ''
+    end
     found[#found + 1] = { running[id] and 1 or 0, last, rcall('ZSCORE', pool .. ':retain', id) or '',
       rcall('HMGET', queue .. id, 'data', 'timestamp', 'arr', 'processedOn', 'finishedOn', 'outcome', 'code', 'message',
-        'failedReason', 'gpuMs', 'swapMs', 'atm', 'ats', 'lease') }
+        'failedReason', 'gpuMs', 'swapMs', 'atm', 'ats', 'lease'), marker }
   else
     found[#found + 1] = false
   end
