@@ -11,6 +11,7 @@ import type { Telemetry } from '../ports/telemetry.ts';
 const ATTEMPTS = 12;
 const BACKOFF_MS = 10_000;
 const TIMEOUT_MS = 15_000;
+const LOCK_MS = 2 * TIMEOUT_MS;
 
 /** What telling of ends runs on. */
 interface Surroundings {
@@ -43,6 +44,7 @@ export async function startWebhooks({
     keys,
     attempts: ATTEMPTS,
     backoffMs: BACKOFF_MS,
+    lockMs: LOCK_MS,
     deliver: async (job, at) => deliverWebhook(job, at, { sender, openAddress, telemetry }),
     onError,
   });

@@ -19,6 +19,8 @@ export interface WebhookDeliveriesOptions {
   attempts: number;
   /** Wait before the second attempt, in ms; it doubles with every further one. */
   backoffMs: number;
+  /** How long a delivery is left to a scorer that says nothing, in ms; longer than an attempt may take. */
+  lockMs: number;
   onError: (error: Error) => void;
 }
 
@@ -63,7 +65,8 @@ export class WebhookDeliveries {
         ...shared,
         autorun: false,
         concurrency: AT_ONCE,
-        lockDuration: 30_000,
+        lockDuration: options.lockMs,
+        stalledInterval: options.lockMs,
         // A process that died in the middle of an attempt has not used it up: the receiver knows a repeat by its id.
         maxStalledCount: 100,
         drainDelay: 1,
