@@ -18,6 +18,7 @@ export default {
     layer('integration'),
     layer('conformance'),
     layer('e2e'),
+    layer('days'),
     layer('browser'),
     layer('chaos'),
     layer('nightly'),

@@ -14,13 +14,14 @@ import { findProgram, installByApt } from './system-packages.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const statics = ['format:check', 'lint', 'typecheck', 'deps', 'dead'];
-/** Layers that start Redis or whole systems run one file at a time. Of `covered` every branch and function must be run. */
+/** What takes the time of something, or a machine for itself, runs one file at a time. Of `covered` every branch and function must be run. */
 const layers = [
   { names: ['policy'], workers: 2, covered: 'src/policy' },
   { names: ['contract'], workers: 2 },
-  { names: ['integration'], workers: 1 },
+  { names: ['integration'], workers: 2 },
   { names: ['conformance'], workers: 1 },
-  { names: ['e2e'], workers: 1 },
+  { names: ['e2e'], workers: 2 },
+  { names: ['days'], workers: 1 },
   { names: ['browser'], workers: 1 },
   { names: ['chaos'], workers: 1 },
 ];
