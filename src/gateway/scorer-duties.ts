@@ -33,6 +33,8 @@ export interface ScorerDependencies {
   reconcile: () => Promise<number>;
   /** Makes and publishes the plan. */
   plan: () => Promise<{ view: QueueView; order: readonly string[] }>;
+  /** Sees to it that running films have a shot in the queue. */
+  films: () => Promise<void>;
   store: BodyStore;
   telemetry: Telemetry;
   memory: () => Promise<{ usedBytes: number; maxBytes: number }>;
@@ -57,8 +59,8 @@ function shownTerms({ id, position, score, turn_seconds, eta_seconds }: ShownWai
 
 /**
  * The scorer's work. `watch`, a few times a second: what has come due is done, jobs whose ingress died are evicted. `pass`, every
- * SCORER_INTERVAL_SECONDS: the journal is compared with BullMQ's sets, the plan is made and published, BullMQ's numbers
- * and what the board shows follow it, what was kept long enough is removed, earlier when
+ * SCORER_INTERVAL_SECONDS: the journal is compared with BullMQ's sets, films with their shots, the plan is made and
+ * published, BullMQ's numbers and what the board shows follow it, what was kept long enough is removed, earlier when
  * memory is short, and the gauges are told.
  */
 export function createScorerDuties(dependencies: ScorerDependencies): {
@@ -89,6 +91,7 @@ export function createScorerDuties(dependencies: ScorerDependencies): {
   const pass = async (): Promise<void> => {
     const startedAt = performance.now();
     const repaired = (await care.repair()) + (await dependencies.reconcile());
+    await dependencies.films();
     const { view, order } = await dependencies.plan();
     const rewritten = repaired + (await care.renumber(order));
     await care.show(view.waiting.slice(0, SHOWN).flatMap(shownTerms));

@@ -13,6 +13,7 @@ import { identityOf } from './identity.ts';
 import { refuseAmbiguous, requestTarget } from './request-form.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
+import type { FilmRoutes } from './routes/films.ts';
 import type { Proxy } from './routes/proxy.ts';
 import type { UpgradeRoute } from './routes/upgrade.ts';
 import { queueRoute } from './routes/queue.ts';
@@ -38,6 +39,7 @@ export interface IngressDependencies {
   queues: readonly BoardQueue[];
   checks: () => Promise<ReadyCheck[]>;
   metrics: () => Promise<string>;
+  films: FilmRoutes;
   /** The published plan, JSON. */
   plan: () => Promise<string | undefined>;
   gatekeeper: Gatekeeper;
@@ -67,6 +69,7 @@ export function createIngress(dependencies: IngressDependencies): Server {
     response.end(await dependencies.metrics());
   });
   app.get('/berth/queue', queueRoute(dependencies.plan));
+  app.use('/berth/films', dependencies.films.router());
   app.use(
     BOARD_PATH,
     (request, response, next) => {

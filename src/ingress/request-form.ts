@@ -38,7 +38,11 @@ export function refuseAmbiguous(request: IncomingMessage): void {
  */
 export function requestTarget(request: IncomingMessage): string {
   // 1
-  const target = originForm(request.url ?? '/', request.headers.host ?? '');
+  return plainTarget(originForm(request.url ?? '/', request.headers.host ?? ''));
+}
+
+/** Steps 2 to 4 of `requestTarget`, for a target that names no host. */
+export function plainTarget(target: string): string {
   const [path, query] = splitOnce(target);
   // 2
   if (!path.startsWith('/') || /[\\#\p{Cc}]|%5c/iu.test(path) || CODED_CONTROL.test(path))

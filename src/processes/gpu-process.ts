@@ -22,6 +22,7 @@ import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import { policyHash } from '../config/policy-hash.ts';
 import type { BerthConfig } from '../config/load.ts';
 import type { ErrorCode, FailureCode } from '../errors.ts';
+import { createAttendShot } from '../gateway/film-shot-run.ts';
 import { createRunJob } from '../gateway/run-job.ts';
 import { attemptRules } from '../policy/attempt.ts';
 import { NO_MODEL } from '../ports/job-queue.ts';
@@ -29,6 +30,7 @@ import type { ClaimedJob } from '../ports/job-queue.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import type { RunningProcess } from './running-process.ts';
+import { redisFilms, shotMaking } from './films-wiring.ts';
 import { publishMetrics } from './publish-metrics.ts';
 
 /** Starts the process that owns the GPU. Resolves when it takes jobs. */
@@ -143,6 +145,10 @@ export async function startGpuProcess(
       rules: attemptRules,
       asyncUpstreams: config.asyncUpstreams,
       chance: Math.random,
+    }),
+    attend: createAttendShot({
+      ...shotMaking(store, seal),
+      films: redisFilms(config, redis, keys),
     }),
     retention: {
       syncMs: config.retention.syncSeconds * 1000,

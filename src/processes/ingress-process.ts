@@ -32,6 +32,7 @@ import { UpgradeRoute } from '../ingress/routes/upgrade.ts';
 import { UpstreamHeaders } from '../ingress/upstream-headers.ts';
 import { attemptRules } from '../policy/attempt.ts';
 import { AdmissionWatch } from './admission-watch.ts';
+import { ingressFilms } from './films-wiring.ts';
 import { watchKeys } from './key-watch.ts';
 import { watchSockets } from './socket-watch.ts';
 import { StartRefused } from '../adapters/process/start-refused.ts';
@@ -154,8 +155,21 @@ export async function startIngressProcess(
     running: async () => status.runningModel(),
     log,
   });
+  const films = ingressFilms({
+    config,
+    redis,
+    keys,
+    store,
+    seal,
+    catalogue,
+    headerRules: upstreamHeaders,
+    needsNoGpu: (model) => bypass.covers(model),
+    plan: async () => status.plan(),
+    admission,
+  });
   const server = createIngress({
     proxy,
+    films,
     upgrades,
     queues: [queue.queue],
     checks: async () => Promise.resolve(admission.checks()),
@@ -226,6 +240,7 @@ export async function startIngressProcess(
       bypass.close();
       clearInterval(giveWay);
       upgrades.close();
+      films.close();
       for (const live of [...proxy.live]) if (!live.hasStarted()) live.giveUp('shutting_down');
       server.closeIdleConnections();
       let timer: NodeJS.Timeout | undefined;

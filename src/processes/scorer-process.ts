@@ -14,11 +14,13 @@ import { Scripts } from '../adapters/redis/scripts.ts';
 import { PlanKeeper } from '../gateway/plan-keeper.ts';
 import type { JobKind } from '../ports/telemetry.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
+import { loadSeal } from '../adapters/storage/seal.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import type { BerthConfig } from '../config/load.ts';
 import { createScorerDuties } from '../gateway/scorer-duties.ts';
 import { StartRefused } from '../adapters/process/start-refused.ts';
 import type { RunningProcess } from './running-process.ts';
+import { filmService } from './films-wiring.ts';
 import { publishMetrics } from './publish-metrics.ts';
 import { startWebhooks } from './webhooks.ts';
 
@@ -74,6 +76,8 @@ export async function startScorerProcess(
   });
   await mirror.start();
   const store = await FileBodyStore.open(config.dataDir);
+  const seal = await loadSeal(config.dataDir, config.sealingSecret ?? undefined);
+  const films = filmService(config, redis, keys, store, seal);
   const duties = createScorerDuties({
     care,
     reconcile: async () => {
@@ -81,6 +85,10 @@ export async function startScorerProcess(
       return reconcile({ redis, scripts, keys }, mirror.ledger);
     },
     plan: async () => keeper.plan(),
+    films: async () => {
+      const repaired = await films.repair();
+      for (const filmId of repaired) telemetry.log.warn({ filmId }, 'film.repaired');
+    },
     store,
     telemetry,
     memory: () => readRedisHealth(redis),

@@ -71,6 +71,7 @@ async function aScorer() {
   });
   await mirror.start();
   const duties = createScorerDuties({
+    films: async () => Promise.resolve(),
     graceMs: 60_000,
     care: new QueueCare(redis, keys, new RedisClock()),
     reconcile: async () => {

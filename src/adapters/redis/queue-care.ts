@@ -172,10 +172,11 @@ export class QueueCare {
     }
   }
 
-  /** Which of these jobs Redis still knows. */
+  /** Which of these jobs, or films, Redis still knows. */
   async known(jobIds: readonly string[]): Promise<Set<string>> {
     const pipeline = this.redis.pipeline();
-    for (const id of jobIds) pipeline.exists(`${this.keys.queue}${id}`);
+    for (const id of jobIds)
+      pipeline.exists(`${this.keys.queue}${id}`, `${this.keys.pool}:film:${id}`);
     const replies = (await pipeline.exec()) ?? [];
     return new Set(jobIds.filter((_, index) => replies[index]?.[1] === 1));
   }

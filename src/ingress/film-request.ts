@@ -1,0 +1,69 @@
+import * as z from 'zod';
+import { GatewayError } from '../errors.ts';
+import { JSON_POINTER } from '../gateway/json-pointer.ts';
+
+/** Most shots of one film. */
+export const MOST_SHOTS = 10_000;
+/** Longest request that makes a film, in bytes. */
+export const FILM_BYTES = 64 * 1024 * 1024;
+
+const pointer = z.string().max(1024).regex(JSON_POINTER, 'not a JSON Pointer (RFC 6901)');
+const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/, 'not the name of a header');
+const headerValue = z
+  .string()
+  .max(8192)
+  .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'not the value of a header');
+
+const shot = z.strictObject({
+  path: z.string().min(1).max(8192),
+  method: z.enum(['POST', 'GET', 'PUT', 'PATCH', 'DELETE']).default('POST'),
+  headers: z.record(headerName, headerValue).default({}),
+  body: z.record(z.string(), z.unknown()).nullish(),
+  take: z
+    .array(z.strictObject({ from: pointer, to: pointer.min(1) }))
+    .max(100)
+    .default([]),
+});
+const film = z.strictObject({ shots: z.array(shot).min(1).max(MOST_SHOTS) });
+
+/** One shot as it was asked for. */
+export type AskedShot = z.infer<typeof shot>;
+
+/** Reads the request that makes a film. Throws GatewayError `bad_request` that names the field at fault. */
+export function readFilm(bytes: Buffer): AskedShot[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(bytes.toString());
+  } catch {
+    throw new GatewayError('bad_request', 'the body is not JSON');
+  }
+  const read = film.safeParse(json);
+  if (read.success) {
+    const [first] = read.data.shots;
+    if (first !== undefined && first.take.length > 0)
+      throw fault('shots[0].take', 'there is no result before the first shot');
+    read.data.shots.forEach((each, index) => {
+      if (each.take.length > 0 && !isObject(each.body))
+        throw fault(`shots[${index}].body`, 'a shot that takes values has a body to put them into');
+    });
+    return read.data.shots;
+  }
+  const [issue] = read.error.issues;
+  throw fault(fieldName(issue?.path ?? []), issue?.message ?? 'it cannot be read');
+}
+
+/** A fault in a field of the request. */
+export function fault(param: string, what: string): GatewayError {
+  return new GatewayError('bad_request', `${param}: ${what}`, { param });
+}
+
+function fieldName(path: readonly PropertyKey[]): string {
+  const name = path
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    .join('');
+  return name.replace(/^\./, '') || 'body';
+}
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
