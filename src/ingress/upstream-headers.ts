@@ -48,7 +48,7 @@ const NONE: ReadonlySet<string> = new Set();
 export function headersUpstream(request: IncomingMessage, rules: HeaderRules): string[] {
   const drop = new Set([...rules.droppedHeaders, 'x-forwarded-for', 'x-berth-webhook']);
   // What Berth did itself, nobody behind it is to do again.
-  if (/respond-async/i.test(request.headers.prefer ?? '')) drop.add('prefer');
+  if (/respond-async/i.test(String(request.headers.prefer ?? ''))) drop.add('prefer');
   const peer = (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   const claimed = (request.headersDistinct['x-forwarded-for'] ?? []).flatMap(addresses);
   const trusted = rules.trustedHops === 0 ? [] : claimed.slice(-rules.trustedHops);
