@@ -10,10 +10,12 @@ import { asGatewayError, sendError } from './error-response.ts';
 import type { Gatekeeper } from './gatekeeper.ts';
 import { watchHalfClose } from './half-close.ts';
 import { identityOf } from './identity.ts';
+import type { JobRoutesDependencies } from './job-reading.ts';
 import { refuseAmbiguous, requestTarget } from './request-form.ts';
 import { BOARD_PATH, boardRoutes } from './routes/board.ts';
 import type { BoardQueue } from './routes/board.ts';
 import type { FilmRoutes } from './routes/films.ts';
+import { jobRoutes } from './routes/jobs.ts';
 import type { Proxy } from './routes/proxy.ts';
 import type { UpgradeRoute } from './routes/upgrade.ts';
 import { queueRoute } from './routes/queue.ts';
@@ -36,6 +38,7 @@ export interface ReadyCheck {
 export interface IngressDependencies {
   proxy: Proxy;
   upgrades: UpgradeRoute;
+  jobs: JobRoutesDependencies;
   queues: readonly BoardQueue[];
   checks: () => Promise<ReadyCheck[]>;
   metrics: () => Promise<string>;
@@ -69,6 +72,7 @@ export function createIngress(dependencies: IngressDependencies): Server {
     response.end(await dependencies.metrics());
   });
   app.get('/berth/queue', queueRoute(dependencies.plan));
+  app.use('/berth/jobs', jobRoutes(dependencies.jobs));
   app.use('/berth/films', dependencies.films.router());
   app.use(
     BOARD_PATH,

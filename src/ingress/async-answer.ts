@@ -1,19 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { jobObject, jobPath } from '../gateway/job-object.ts';
 import { ResponseRelay } from '../gateway/relay-response.ts';
-import type { RelayDependencies } from '../gateway/relay-response.ts';
 import { hasEnded, watchJob } from '../gateway/watch-job.ts';
-import type { JobRecord, JobRecords } from '../ports/job-records.ts';
-import type { QueuePositions } from './queue-positions.ts';
+import type { JobRecord } from '../ports/job-records.ts';
+import type { JobReading } from './job-reading.ts';
 import { jobHeaders } from './job-sink.ts';
 import { sendJson } from './send-json.ts';
 import { HttpResponseSink } from './response-sink.ts';
-
-/** What answering for jobs needs. */
-export interface JobReading extends RelayDependencies {
-  records: JobRecords;
-  positions: QueuePositions;
-}
 
 /**
  * The answer to a client that comes back for its job's: 202 with the job, or, when the job ends within `waitSeconds`,

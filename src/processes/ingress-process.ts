@@ -117,6 +117,8 @@ export async function startIngressProcess(
   const catalogue = new HttpModelCatalogue(modelServer, upstreamHeaders.addedHeaders);
   const bypass = new Bypass({ catalogue, ...config.bypass });
   const records = new RedisJobRecords(redis, keys);
+  const positions = new QueuePositions(async () => status.plan());
+  const reading = { reader: feed, inspect: async (ids: readonly string[]) => queue.inspect(ids) };
   const proxy = new Proxy({
     queue,
     records,
@@ -124,8 +126,7 @@ export async function startIngressProcess(
     seal: (jobId, plain) => seal.close(jobId, plain),
     webhookFault: (address) => webhookAddressFault(address, config.webhooks.mayCallPrivate),
     telemetry,
-    reader: feed,
-    inspect: async (ids) => queue.inspect(ids),
+    ...reading,
     store,
     catalogue,
     intake: { maxBytes: config.caps.bodyBytes, store, mayStore: () => admission.mayStore() },
@@ -138,7 +139,7 @@ export async function startIngressProcess(
         afterMs: config.keepAlive.afterSeconds * 1000,
         everyMs: config.keepAlive.everySeconds * 1000,
       },
-      positions: new QueuePositions(async () => status.plan()),
+      positions,
     },
     upstreamHeaders,
     refusal: () => admission.refusal(),
@@ -167,10 +168,21 @@ export async function startIngressProcess(
     plan: async () => status.plan(),
     admission,
   });
+  const stopping = new AbortController();
   const server = createIngress({
     proxy,
     films,
     upgrades,
+    jobs: {
+      ...reading,
+      records,
+      positions,
+      store,
+      telemetry,
+      bands: Object.keys(config.rules.bands),
+      everyMs: config.keepAlive.everySeconds * 1000,
+      stopping: stopping.signal,
+    },
     queues: [queue.queue],
     checks: async () => Promise.resolve(admission.checks()),
     plan: async () => status.plan(),
@@ -232,6 +244,7 @@ export async function startIngressProcess(
   return {
     stop: async () => {
       isStopping = true;
+      stopping.abort();
       admission.close();
       clearInterval(readiness);
       clearInterval(publishing);

@@ -1,0 +1,21 @@
+import type { RelayDependencies } from '../gateway/relay-response.ts';
+import type { JobRecords } from '../ports/job-records.ts';
+import type { Telemetry } from '../ports/telemetry.ts';
+import type { QueuePositions } from './queue-positions.ts';
+
+/** What answering for jobs needs. */
+export interface JobReading extends RelayDependencies {
+  records: JobRecords;
+  positions: QueuePositions;
+}
+
+/** What the routes of jobs need. */
+export interface JobRoutesDependencies extends JobReading {
+  telemetry: Pick<Telemetry, 'jobSettled'>;
+  /** Names of the configured bands. */
+  bands: readonly string[];
+  /** Between two signs of life of an event stream, in ms. */
+  everyMs: number;
+  /** Aborts when the gateway stops: whoever waits is answered then. */
+  stopping: AbortSignal;
+}
