@@ -74,8 +74,8 @@ export interface FilmStore {
   shots(film: FilmRecord): Promise<ShotRecord[]>;
   /** The sealed template of a shot, counted from 1. */
   template(filmId: string, shot: number): Promise<Buffer | undefined>;
-  /** Ids of a member's films, newest first. */
-  list(member: string, limit: number): Promise<string[]>;
+  /** Ids of a member's films, newest first; null: everybody's. */
+  list(member: string | null, limit: number): Promise<string[]>;
   pause(filmId: string): Promise<FilmAnswer>;
   /** `from`: the state it is to leave. `make`: offer its shot, made anew. */
   resume(filmId: string, from: 'paused' | 'failed', offer?: ShotOffer): Promise<FilmAnswer>;

@@ -127,9 +127,9 @@ export class RedisFilms implements FilmStore {
     return sealed ?? undefined;
   }
 
-  async list(member: string, limit: number): Promise<string[]> {
+  async list(member: string | null, limit: number): Promise<string[]> {
     const { redis, keys } = this.options;
-    const index = `${keys.pool}:films:of:${member}`;
+    const index = member === null ? `${keys.pool}:films` : `${keys.pool}:films:of:${member}`;
     return this.guarded(async () => {
       const ids = await redis.zrevrange(index, 0, limit - 1);
       const pipeline = redis.pipeline();

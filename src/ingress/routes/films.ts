@@ -18,6 +18,7 @@ import { drain } from '../drain.ts';
 import { asGatewayError, sendError } from '../error-response.ts';
 import { FILM_BYTES, readFilm } from '../film-request.ts';
 import { identityOf } from '../identity.ts';
+import { scopeOf } from '../job-scope.ts';
 import type { QueuePositions } from '../queue-positions.ts';
 import { admitShot } from '../shot-admission.ts';
 import type { ShotAdmission } from '../shot-admission.ts';
@@ -130,8 +131,7 @@ export class FilmRoutes {
 
   private async list(request: Request, response: Response): Promise<void> {
     const { films } = this.dependencies;
-    const identity = identityOf(request);
-    const ids = await films.list(identity.member, LISTED);
+    const ids = await films.list(scopeOf(request), LISTED);
     const records = await Promise.all(ids.map(async (id) => films.read(id)));
     const known = records.filter((film) => film !== undefined);
     const data = await Promise.all(known.map(async (film) => this.summary(film)));
@@ -185,11 +185,11 @@ export class FilmRoutes {
 
   /** Throws `job_not_found` for another member's film with the same words as for one that never was. */
   private async filmOf(request: Request): Promise<FilmRecord> {
-    const identity = identityOf(request);
+    const scope = scopeOf(request);
     const { id } = request.params;
     const film =
       typeof id === 'string' && UUID.test(id) ? await this.dependencies.films.read(id) : undefined;
-    if (film?.member !== identity.member)
+    if (film === undefined || (scope !== null && film.member !== scope))
       throw new GatewayError('job_not_found', 'there is no such film');
     return film;
   }

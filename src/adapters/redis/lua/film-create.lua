@@ -15,6 +15,7 @@ if refused then return refused end
 rcall('PERSIST', key .. ':shots')
 rcall('HSET', key, 'total', own.total, 'done', 0, 'last', '', 'member', own.owner, 'created', string.format('%.0f', now))
 film_state(pool, film, 'running')
+rcall('ZADD', pool .. ':films', now, film)
 rcall('ZADD', pool .. ':films:of:' .. own.owner, now, film)
 add_shot(pool, queue, film, own.shot, ARGV[2], ARGV[3], now, true)
 return 'ok'
