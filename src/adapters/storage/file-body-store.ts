@@ -23,7 +23,7 @@ export class FileBodyStore implements BodyStore {
 
   async create(name: string, offset = 0): Promise<BodyWriter> {
     const flags = constants.O_CREAT | constants.O_TRUNC | constants.O_WRONLY;
-    return new FileBodyWriter(await open(this.path(name), flags, 0o600), offset);
+    return new FileBodyWriter(await open(this.path(name), flags, 0o600), offset, this.folder);
   }
 
   async *read(name: string, from = 0, to?: number): AsyncIterable<Buffer> {
@@ -90,20 +90,37 @@ export class FileBodyStore implements BodyStore {
 class FileBodyWriter implements BodyWriter {
   private readonly handle: FileHandle;
   private position: number;
+  private readonly folder: string;
   private closed = false;
+  private isListed = false;
 
-  constructor(handle: FileHandle, offset: number) {
+  constructor(handle: FileHandle, offset: number, folder: string) {
     this.handle = handle;
     this.position = offset;
+    this.folder = folder;
   }
 
   async append(bytes: Buffer): Promise<void> {
-    await this.handle.write(bytes, 0, bytes.length, this.position);
-    this.position += bytes.length;
+    // A disk that fills up takes a part of a write before it refuses the rest.
+    for (let done = 0; done < bytes.length;) {
+      const left = bytes.length - done;
+      const { bytesWritten } = await this.handle.write(bytes, done, left, this.position);
+      done += bytesWritten;
+      this.position += bytesWritten;
+    }
   }
 
   async sync(): Promise<void> {
     await this.handle.datasync();
+    if (this.isListed) return;
+    // The bytes of a new file are of no use when a power cut takes its name.
+    const folder = await open(this.folder, constants.O_RDONLY);
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+    this.isListed = true;
   }
 
   async close(): Promise<void> {
