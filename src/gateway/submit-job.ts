@@ -90,10 +90,13 @@ export async function submitJob(
     sealedHead: dependencies.seal(submission.id, Buffer.from(JSON.stringify(submission.head))),
     body: submission.body.inline,
     caps: submission.caps,
+    ...(submission.idempotency === undefined ? {} : { idempotency: submission.idempotency }),
+    ...(submission.deadlines === undefined ? {} : { deadlines: submission.deadlines }),
     ...(webhook === undefined
       ? {}
       : { sealedWebhook: dependencies.seal(addressSealOf(submission.id), Buffer.from(webhook)) }),
   });
+  if (!stored.isNew) return { ranked, stored, facts };
   telemetry.jobAdmitted({
     jobId: submission.id,
     memberId: submission.member,
