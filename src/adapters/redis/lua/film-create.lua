@@ -5,6 +5,7 @@
 -- Returns 'ok', 'full', 'member_full', or 'lost': the templates are not there any more.
 -- Idempotent: a resent command finds the film.
 
+local LISTED = 10000
 local own = cjson.decode(ARGV[1])
 local pool, queue, film = own.pool, own.queue, own.film
 local key, now = film_key(pool, film), redis_now()
@@ -15,7 +16,10 @@ if refused then return refused end
 rcall('PERSIST', key .. ':shots')
 rcall('HSET', key, 'total', own.total, 'done', 0, 'last', '', 'member', own.owner, 'created', string.format('%.0f', now))
 film_state(pool, film, 'running')
-rcall('ZADD', pool .. ':films', now, film)
-rcall('ZADD', pool .. ':films:of:' .. own.owner, now, film)
+-- Films that are gone stay in these lists until somebody reads them; they must not grow for ever.
+for _, list in ipairs({ pool .. ':films', pool .. ':films:of:' .. own.owner }) do
+  rcall('ZADD', list, now, film)
+  rcall('ZREMRANGEBYRANK', list, 0, -LISTED - 1)
+end
 add_shot(pool, queue, film, own.shot, ARGV[2], ARGV[3], now, true)
 return 'ok'
