@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { fileName, storeBody } from '../../src/gateway/film-template.ts';
 import type { ShotTemplate } from '../../src/gateway/film-template.ts';
 import type { ClaimedJob, RunJob } from '../../src/ports/job-queue.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
@@ -220,6 +222,39 @@ test('a shot that other hands took away is brought back by the scorer, once', as
   await fixture.startWorker(answering(ran));
   await state(film, 'completed');
   expect(numbers(ran)).toEqual([1, 2, 3]);
+});
+
+test('a body too large for Redis goes through the body store, with what it takes put in', async () => {
+  const ran: { shot: number; seed?: unknown; pad: string }[] = [];
+  const templates = chained(3);
+  const filmId = randomUUID();
+  const large = Buffer.from(JSON.stringify({ shot: 2, pad: 'x'.repeat(400_000) }));
+  await storeBody(fixture.store, fileName(filmId, 2), large);
+  templates[1] = {
+    ...aTemplate({}, [{ from: '/data/0/seed', to: '/seed' }]),
+    body: { file: true },
+  };
+  await fixture.startWorker(async (job, log) => {
+    const pieces: Buffer[] = [];
+    if (job.body === null)
+      for await (const piece of fixture.store.read(`${job.id}.request`)) pieces.push(piece);
+    const bytes = job.body ?? Buffer.concat(pieces);
+    expect(bytes.length).toBe(job.facts.bodyBytes);
+    const body = JSON.parse(bytes.toString()) as (typeof ran)[number];
+    ran.push(body);
+    log.head({ status: 200, headers: [] });
+    await log.write(Buffer.from(JSON.stringify({ data: [{ seed: body.shot * 10 }] })));
+    return { kind: 'completed' };
+  });
+  const caps = { waiting: null, bytes: null };
+  await cinema.service.create({ id: filmId, member: 'producer', caps, templates });
+  await state(filmId, 'completed');
+  expect(ran.map(({ shot, seed }) => [shot, seed])).toEqual([
+    [1, undefined],
+    [2, 10],
+    [3, 20],
+  ]);
+  expect(ran[1]?.pad).toHaveLength(400_000);
 });
 
 test('with replies of settlements lost every shot runs once, in order', async () => {
