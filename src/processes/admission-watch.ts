@@ -6,6 +6,9 @@ import type { ReadyCheck } from '../ingress/app.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 const LOOK_MS = 500;
+/** Digits of a policy's hash that are shown: enough to tell two apart, too few to look like a key's. */
+const SHOWN_HASH = 12;
+
 /** Free bytes of disk below which no job is taken: the append-only file and bodies need them. */
 const DISK_LOW_WATER_BYTES = 128 * 1024 * 1024;
 /** Scorer passes that may be missed before readyz says so, and the least time that is given. */
@@ -156,7 +159,11 @@ export class AdmissionWatch {
   private comparePolicies(theirs: string | undefined): void {
     const { policyHash, telemetry } = this.options;
     const differs = theirs !== undefined && theirs !== policyHash;
-    telemetry.policyCompared({ differs, ours: policyHash, workers: theirs ?? null });
+    telemetry.policyCompared({
+      differs,
+      ours: policyHash.slice(0, SHOWN_HASH),
+      workers: theirs?.slice(0, SHOWN_HASH) ?? null,
+    });
   }
 
   private async look(): Promise<void> {

@@ -33,7 +33,7 @@ const done = async (response: Promise<Response>): Promise<number> => {
   await answer.text();
   return answer.status;
 };
-const soon = { signal: AbortSignal.timeout(20_000) };
+const soon = (): RequestInit => ({ signal: AbortSignal.timeout(20_000) });
 
 /** One job runs, held at the model server. */
 async function runs(text: string): Promise<{ ended: Promise<number>; gate: Gate }> {
@@ -75,13 +75,13 @@ describe('a prompt of ComfyUI', () => {
 describe('below a model', () => {
   test('a look at a loaded model passes while a job runs; one at another model waits its turn', async () => {
     const { ended, gate } = await runs('looked at');
-    const look = await fetch(target('/upstream/demo-chat-small/health'), soon);
+    const look = await fetch(target('/upstream/demo-chat-small/health'), soon());
     expect([look.status, look.headers.get('x-berth-job-id')]).toEqual([200, null]);
-    expect((await fetch(target('/upstream/demo-image/style.css'), soon)).status).toBe(409);
+    expect((await fetch(target('/upstream/demo-image/style.css'), soon())).status).toBe(409);
     const other = fetch(target('/upstream/demo-image/health'));
     let hasAnswer = false;
     void other.then(() => (hasAnswer = true));
-    expect((await fetch(target('/running'), soon)).status).toBe(200);
+    expect((await fetch(target('/running'), soon())).status).toBe(200);
     expect(hasAnswer).toBe(false);
     gate.release();
     expect(await ended).toBe(200);

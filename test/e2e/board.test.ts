@@ -109,7 +109,10 @@ async function queueState(): Promise<unknown> {
     sets: await Promise.all(
       sets.map(async (name) => redis.zrange(queue + name, '0', '-1', 'WITHSCORES')),
     ),
-    jobs: await Promise.all(jobs.map(async (id) => redis.hgetall(queue + id))),
+    // The scorer shows a job's place in `progress`, whatever the board does.
+    jobs: await Promise.all(
+      jobs.map(async (id) => ({ ...(await redis.hgetall(queue + id)), progress: '' })),
+    ),
     meta: await redis.hgetall(`${queue}meta`),
   };
 }
