@@ -65,7 +65,7 @@ export async function timeChunks(
       writtenAt[index] = performance.now();
       response.write(`data: {"index":${index},"text":"${'z'.repeat(120)}"}\n\n`);
     }
-    response.end();
+    response.end('data: [DONE]\n\n');
   });
   const once = async (origin: string): Promise<number[]> => {
     const { body } = await post(origin, CHAT, 'chunks');
@@ -77,6 +77,7 @@ export async function timeChunks(
       const events = text.split('\n\n');
       text = events.pop() ?? '';
       for (const event of events) {
+        if (event === 'data: [DONE]') continue;
         const index = Number(/"index":(\d+)/.exec(event)?.[1]);
         delays.push(receivedAt - (writtenAt[index] ?? NaN));
       }
