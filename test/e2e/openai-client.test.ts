@@ -66,6 +66,7 @@ test('chunks of a stream arrive one by one, each before the next one is made', a
   tokens.forEach(({ atMs }, index) => {
     // The moment the next token is made, as the first event (sent at the start) tells it.
     expect(atMs - started).toBeLessThan((index + 2) * TOKEN_MS);
+    expect(atMs - started).toBeGreaterThan((index + 1) * TOKEN_MS - TOKEN_MS / 2);
   });
 });
 

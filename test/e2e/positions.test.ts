@@ -24,7 +24,7 @@ test('a caller\u2019s position may rise as higher-priority work arrives, and the
         const isNew = all.running !== null && all.waiting.length === waiting;
         return isNew ? all : null;
       },
-      { what: `${waiting} jobs in the plan`, timeoutMs: 15_000 },
+      { what: `${waiting} jobs in the plan`, timeoutMs: 5000 },
     );
     return shown.waiting.find((job) => job.base_priority === base)?.position;
   };

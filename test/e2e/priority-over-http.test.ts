@@ -9,8 +9,10 @@ beforeAll(async () => {
 afterAll(async () => room.close());
 
 const priority = (value: string): Record<string, string> => ({ 'x-llamaswap-priority': value });
-const orderOf = async (guests: Guest[]): Promise<string[]> =>
-  (await room.queueUp(guests)).order.slice(1);
+/** Runs on a model that none of the others wants: being loaded counts ten points, as much as one of X-Priority. */
+const elsewhere = guest('elsewhere', {}, { model: 'demo-embed', input: 'x' }, '/v1/embeddings');
+const orderOf = async (guests: Guest[], running?: Guest): Promise<string[]> =>
+  (await room.queueUp(guests, undefined, running)).order.slice(1);
 
 /** A guest at one of the places where a model is named; the model's floor is +5. */
 type Route = (name: string, headers: Record<string, string>) => Guest;
@@ -73,11 +75,11 @@ describe.each(routes)('a model named %s', (_, route) => {
   });
 
   test('low enqueued first, high second: high is granted first', async () => {
-    // Below the floor by more than the bonus its model may get for being loaded.
-    const low = guest('low', { 'x-priority': '3' });
-    expect(await orderOf([low, route('high', { 'x-priority': '-10' })])).toEqual(['high', 'low']);
+    const low = guest('low', { 'x-priority': '4' });
+    const floored = route('high', { 'x-priority': '-10' });
+    expect(await orderOf([low, floored], elsewhere)).toEqual(['high', 'low']);
     const high = guest('high', { 'x-priority': '10' });
-    expect(await orderOf([route('low', {}), high])).toEqual(['high', 'low']);
+    expect(await orderOf([route('low', {}), high], elsewhere)).toEqual(['high', 'low']);
   });
 });
 

@@ -51,7 +51,7 @@ export function startSupervisor(
     complaints: () => complaints.split('\n').filter((line) => line.startsWith('berth: ')),
     says: async (text) => {
       const look = () => output.includes(text) || child.exitCode !== null;
-      await eventually(look, { timeoutMs: 45_000, what: `"${text}" to be printed` });
+      await eventually(look, { timeoutMs: 20_000, what: `"${text}" to be printed` });
       if (!output.includes(text)) throw new Error(`it ended without "${text}":\n${output}`);
     },
     signal: (name) => process.kill(pid, name),
