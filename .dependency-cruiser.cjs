@@ -12,9 +12,9 @@ module.exports = {
     ),
     only(
       'ports-know-policy-only',
-      'ports are interfaces over policy types and streams',
+      'ports are interfaces over policy types',
       { path: '^src/ports/' },
-      { pathNot: ['^src/ports/', '^src/policy/', '^src/errors', '^(node:)?stream$'] },
+      { pathNot: ['^src/ports/', '^src/policy/', '^src/errors'] },
     ),
     only(
       'gateway-has-no-adapters',

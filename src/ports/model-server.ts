@@ -1,5 +1,3 @@
-import type { Duplex } from 'node:stream';
-
 /** A request as it goes upstream: the client's own bytes and end-to-end headers. */
 export interface ModelServerRequest {
   method: string;
@@ -48,19 +46,19 @@ export interface ModelServer {
   call(request: ModelServerRequest, signal: AbortSignal): Promise<ModelServerAnswer>;
 }
 
-/** What the model server made of a request to switch to another protocol. */
-export type UpgradeAnswer =
+/** What the model server made of a request to switch to another protocol; `Socket`: a connection, as the process has it. */
+export type UpgradeAnswer<Socket> =
   | {
       kind: 'switched';
       /** Flat list of the 101's headers as received. */
       headers: string[];
       /** The connection from here on; whoever gets it closes it. It may be half open. */
-      socket: Duplex;
+      socket: Socket;
     }
   | { kind: 'answered'; answer: ModelServerAnswer };
 
 /** The same process, asked for connections of another protocol (WebSockets). */
-export interface ModelServerSockets {
+export interface ModelServerSockets<Socket> {
   /**
    * Sends one request without a body whose headers ask for an upgrade. Throws ModelServerFault; aborting closes the
    * connection until the answer is there, and means nothing afterwards.
@@ -68,7 +66,7 @@ export interface ModelServerSockets {
   upgrade(
     request: Pick<ModelServerRequest, 'method' | 'target' | 'headers'>,
     signal: AbortSignal,
-  ): Promise<UpgradeAnswer>;
+  ): Promise<UpgradeAnswer<Socket>>;
 }
 
 /** Life of a model's process in llama-swap's words; `unknown`: the model server cannot be read. */

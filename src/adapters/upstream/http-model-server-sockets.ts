@@ -16,7 +16,7 @@ const CONNECT_MS = 30_000;
 const PROBE_MS = 30_000;
 
 /** Upgrades over HTTP/1.1, each on a connection of its own. Connecting is bounded to 30 s, the answer is not. */
-export class HttpModelServerSockets implements ModelServerSockets {
+export class HttpModelServerSockets implements ModelServerSockets<Duplex> {
   private readonly url: URL;
 
   /** `url`: origin with an optional path prefix, as in MODEL_SERVER_URL. */
@@ -27,13 +27,13 @@ export class HttpModelServerSockets implements ModelServerSockets {
   async upgrade(
     request: Pick<ModelServerRequest, 'method' | 'target' | 'headers'>,
     signal: AbortSignal,
-  ): Promise<UpgradeAnswer> {
+  ): Promise<UpgradeAnswer<Duplex>> {
     const asked = this.ask(request);
     const stop = (): void => void asked.destroy();
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
     try {
-      return await new Promise<UpgradeAnswer>((resolve, reject) => {
+      return await new Promise<UpgradeAnswer<Duplex>>((resolve, reject) => {
         asked.on('upgrade', (response, socket, first) => {
           probe(socket);
           if (first.length > 0) socket.unshift(first);
@@ -54,7 +54,7 @@ export class HttpModelServerSockets implements ModelServerSockets {
     method,
     target,
     headers,
-  }: Parameters<ModelServerSockets['upgrade']>[0]): ClientRequest {
+  }: Parameters<ModelServerSockets<Duplex>['upgrade']>[0]): ClientRequest {
     const { url } = this;
     const isSecure = url.protocol === 'https:';
     const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -87,7 +87,7 @@ function probe(socket: Duplex & { setKeepAlive?: (on: boolean, ms: number) => vo
 
 function asAnswer(
   response: IncomingMessage,
-): Extract<UpgradeAnswer, { kind: 'answered' }>['answer'] {
+): Extract<UpgradeAnswer<Duplex>, { kind: 'answered' }>['answer'] {
   return {
     status: response.statusCode ?? 502,
     headers: response.rawHeaders,

@@ -22,7 +22,7 @@ import type { HeaderRules } from '../upstream-headers.ts';
 
 /** What sockets need. */
 export interface UpgradeDependencies {
-  modelServer: ModelServerSockets;
+  modelServer: ModelServerSockets<Duplex>;
   catalogue: Pick<ModelCatalogue, 'lookUp' | 'resolve'> & ModelStates;
   /** Whether a model needs no GPU. */
   needsNoGpu: (modelId: string) => boolean;
@@ -131,7 +131,7 @@ export class UpgradeRoute {
     return undefined;
   }
 
-  private async ask(request: IncomingMessage, gone: AbortSignal): Promise<UpgradeAnswer> {
+  private async ask(request: IncomingMessage, gone: AbortSignal): Promise<UpgradeAnswer<Duplex>> {
     const late = AbortSignal.timeout(ANSWER_MS);
     const { modelServer, headerRules } = this.dependencies;
     const headers = headersUpstream(request, headerRules);
@@ -147,7 +147,7 @@ export class UpgradeRoute {
 
   private join(
     socket: Duplex,
-    { headers, socket: upstream }: Extract<UpgradeAnswer, { kind: 'switched' }>,
+    { headers, socket: upstream }: Extract<UpgradeAnswer<Duplex>, { kind: 'switched' }>,
     model: string | undefined,
   ): void {
     if (socket.destroyed || this.isClosed) {
