@@ -254,7 +254,7 @@ export async function startIngressProcess(
       clearInterval(giveWay);
       upgrades.close();
       films.close();
-      for (const live of [...proxy.live]) if (!live.hasStarted()) live.giveUp('shutting_down');
+      proxy.stopWaiting('waiting');
       server.closeIdleConnections();
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>(
@@ -262,7 +262,7 @@ export async function startIngressProcess(
       );
       await Promise.race([closed, late]);
       clearTimeout(timer);
-      for (const live of [...proxy.live]) live.giveUp('shutting_down');
+      proxy.stopWaiting('all');
       admission.stop();
       await presence.stop();
       await feed.stop();
