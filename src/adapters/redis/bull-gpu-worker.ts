@@ -18,10 +18,12 @@ import { LedgerMirror } from './ledger-mirror.ts';
 import { GPU_QUEUE } from './keys.ts';
 import type { PoolKeys } from './keys.ts';
 import type { RedisClock } from './redis-clock.ts';
-import { endEntry } from './response-log-format.ts';
 import { RedisResponseLogWriter } from './redis-response-log-writer.ts';
 import { Scripts } from './scripts.ts';
+import { settlementOf } from './run-end.ts';
+import type { EndedRun, RunRetention } from './run-end.ts';
 import { RunSettlement } from './run-settlement.ts';
+import { watchRun } from './run-watch.ts';
 
 /** What happened to a job at the worker, for telemetry. */
 export interface RunReport {
@@ -47,8 +49,7 @@ export interface BullGpuWorkerOptions {
   run: RunJob;
   /** Attends the runs of shots; without it films do not go on. */
   attend?: AttendShot;
-  /** How long records and answers are kept, in ms. */
-  retention: { syncMs: number; completedMs: number; failedMs: number };
+  retention: RunRetention;
   onDispatch: (job: ClaimedJob, idleGapMs: number | undefined) => void;
   /** Called when a run's end is stored: only then may its request be given up. */
   onReport: (report: RunReport) => void;
@@ -63,8 +64,6 @@ export interface BullGpuWorkerOptions {
   onError: (error: Error) => void;
 }
 
-/** How often a running job's cancel flag and its client's ingress are looked at, in ms. */
-const WATCH_MS = 250;
 const LOCK_MS = 60_000;
 /** How often the books are kept in Redis, in ms. */
 const SAVE_MS = 5000;
@@ -194,7 +193,7 @@ export class BullGpuWorker {
     const claimed = this.settlement.claimed(job);
     const abort = new AbortController();
     this.running = { id: claimed.id, abort };
-    const watch = setInterval(() => void this.watch(claimed.id, abort), WATCH_MS);
+    const endWatch = watchRun(claimed.id, abort, { ...this.options, scripts: this.scripts });
     const startedAt = performance.now();
     const idleMs = this.lastRunEndedAt === undefined ? undefined : startedAt - this.lastRunEndedAt;
     this.handOver.after(() => this.options.onDispatch(claimed, idleMs));
@@ -224,97 +223,32 @@ export class BullGpuWorker {
         message: 'the gateway failed while running the job',
       };
     } finally {
-      clearInterval(watch);
+      endWatch();
     }
     if (result.kind !== 'completed') await log.discard();
     const ranMs = Math.max(0, Math.round(performance.now() - startedAt));
     this.lastRunEndedAt = performance.now();
     const report = (): void => this.options.onReport({ job: claimed, result, ranMs });
-    await this.conclude({ job: claimed, token, log, result, ranMs, next, onStored: report });
+    const loadedMs = this.options.loadedMs?.(claimed.id) ?? 0;
+    const run = { job: claimed, token, log, result, ranMs, loadedMs, next, onStored: report };
+    await this.conclude(run);
   }
 
-  private async conclude(run: {
-    job: ClaimedJob;
-    token: string;
-    log: RedisResponseLogWriter;
-    result: RunResult;
-    ranMs: number;
-    next: NextShot | undefined;
-    onStored: () => void;
-  }): Promise<void> {
-    const { job, token, log, result, ranMs, next, onStored } = run;
-    const { retention } = this.options;
+  private async conclude(run: EndedRun): Promise<void> {
+    const { job, token, result, ranMs, onStored } = run;
     if (result.kind === 'handed-back') {
       await this.settlement.handBack({ only: job.id });
       onStored();
       throw new WaitingError();
     }
     if (result.kind === 'retry') {
-      this.settlement.expect({
-        id: job.id,
-        token,
-        kind: 'postpone',
-        delayMs: result.delayMs,
-        gpuMs: ranMs,
-        onStored,
-      });
-      throw new Error(result.code);
+      const { delayMs, code } = result;
+      const postponed = { kind: 'postpone' as const, id: job.id, token, delayMs, gpuMs: ranMs };
+      this.settlement.expect({ ...postponed, onStored });
+      throw new Error(code);
     }
-    const ok = result.kind === 'completed';
-    const end = ok
-      ? { ok: true as const, bytes: log.bytes }
-      : {
-          ok: false as const,
-          code: result.code,
-          message: result.kind === 'failed' ? result.message : 'the job was cancelled',
-        };
-    this.settlement.expect({
-      id: job.id,
-      token,
-      kind: 'settle',
-      outcome: result.kind,
-      code: ok ? '' : result.code,
-      message: end.ok ? '' : end.message,
-      swapMs: Math.min(ranMs, Math.round(this.options.loadedMs?.(job.id) ?? 0)),
-      forget: result.kind === 'cancelled' && result.forget,
-      keepPayload: result.kind === 'failed',
-      gpuMs: ranMs,
-      retainMs: ok
-        ? job.facts.mode === 'sync'
-          ? retention.syncMs
-          : retention.completedMs
-        : result.kind === 'failed'
-          ? retention.failedMs
-          : retention.syncMs,
-      tail: [...log.tail(), endEntry(job.run, end)],
-      next,
-      onStored,
-    });
-    if (!ok) throw new UnrecoverableError(result.code);
-  }
-
-  private async watch(id: string, abort: AbortController): Promise<void> {
-    const sentAt = performance.now();
-    const { keys, clock, owner } = this.options;
-    const own = JSON.stringify({
-      pool: keys.pool,
-      queue: keys.queue,
-      fence: owner.fence,
-      id,
-      expectedNow: clock.estimate(),
-    });
-    const reply = (await this.scripts.run('watch', keys.pool, own).catch(() => undefined)) as
-      [number, string, number, string] | undefined;
-    if (reply === undefined) return;
-    clock.observe(Number(reply[3]), sentAt);
-    if (reply[0] === 0) {
-      abort.abort(new RunAborted('fenced'));
-      this.options.onFenced();
-    } else if (reply[1] !== '') {
-      abort.abort(new RunAborted(reply[1] === 'cancelled' ? 'cancelled' : 'client_closed'));
-    } else if (reply[2] === 1) {
-      abort.abort(new RunAborted('client_closed'));
-    }
+    this.settlement.expect(settlementOf(run, result, this.options.retention));
+    if (result.kind !== 'completed') throw new UnrecoverableError(result.code);
   }
 }
 

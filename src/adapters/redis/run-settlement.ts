@@ -2,50 +2,24 @@ import { raw2NextJobData } from 'bullmq';
 import { Packr } from 'msgpackr';
 import type { Job, RedisQueueBackend } from 'bullmq';
 import type { Rules } from '../../policy/rules.ts';
-import type { NextShot } from '../../ports/film-store.ts';
 import type { ClaimedJob, JobFacts } from '../../ports/job-queue.ts';
 import type { GpuOwner } from './gpu-owner.ts';
 import type { GpuPicker, Nomination } from './gpu-picker.ts';
 import type { HandOver } from './hand-over.ts';
-import type { RawJournalEntry } from './journal-entry.ts';
 import type { PoolKeys } from './keys.ts';
 import type { RedisClock } from './redis-clock.ts';
-import type { StoredEntry } from './response-log-format.ts';
+import type { Postponement, Settlement } from './run-end.ts';
 import type { ScriptArgument, Scripts } from './scripts.ts';
+import {
+  bullReplyIn,
+  entriesIn,
+  isDrift,
+  isRefused,
+  requestIn,
+  timeIn,
+} from './settlement-reply.ts';
+import type { SettlementReply } from './settlement-reply.ts';
 import { arrivingShot, offerOf } from './shot-json.ts';
-
-/** How the run that just ended is to leave `active`. */
-export type Expectation =
-  | {
-      kind: 'settle';
-      id: string;
-      token: string;
-      outcome: string;
-      code: string;
-      /** What is said of the end beside its code; empty when completed. */
-      message: string;
-      /** Part of the run in which the model server loaded the model. */
-      swapMs: number;
-      /** Remove every trace: nobody can ask for it any more. */
-      forget: boolean;
-      /** Keep the request, so that an operator can run the job again. */
-      keepPayload: boolean;
-      retainMs: number;
-      gpuMs: number;
-      tail: StoredEntry[];
-      /** The shot after this one, for a film. */
-      next: NextShot | undefined;
-      /** Called once when the settlement is stored. */
-      onStored: () => void;
-    }
-  | {
-      kind: 'postpone';
-      id: string;
-      token: string;
-      delayMs: number;
-      gpuMs: number;
-      onStored: () => void;
-    };
 
 /** As BullMQ packs what its scripts read. */
 const packer = new Packr({ useRecords: false, encodeUndefinedAsNil: true });
@@ -61,14 +35,6 @@ interface Surroundings {
   retention: { completedMs: number; failedMs: number };
   onFenced: () => void;
 }
-
-type Reply = [
-  bull: unknown,
-  payload: Buffer[] | null,
-  now: Buffer,
-  status: Buffer,
-  entries: [Buffer, Buffer[]][] | null,
-];
 
 /** Nominations after which the next one is taken even if something happened since it was made. */
 const FORCED_AFTER = 25;
@@ -93,7 +59,7 @@ export class RunSettlement {
   /** Called when a fetch found nothing to run. */
   onIdle: () => void = () => undefined;
   private readonly around: Surroundings;
-  private expected: Expectation | undefined;
+  private expected: Settlement | Postponement | undefined;
   private readonly payloads = new Map<string, { fields: Map<string, Buffer>; nowMs: number }>();
 
   constructor(around: Surroundings) {
@@ -101,8 +67,8 @@ export class RunSettlement {
   }
 
   /** Announces how the job that is about to leave the processor ended. */
-  expect(expectation: Expectation): void {
-    this.expected = expectation;
+  expect(end: Settlement | Postponement): void {
+    this.expected = end;
   }
 
   /** The backoff of the retry announced last, in ms. */
@@ -172,13 +138,13 @@ export class RunSettlement {
       'marker',
     ]);
     const prefix = this.around.keys.queue;
-    const fetchNext = async (token: string): Promise<Reply | undefined> => {
+    const fetchNext = async (token: string): Promise<SettlementReply | undefined> => {
       for (let attempt = 1; ; attempt += 1) {
         const nomination: Nomination = this.around.picker.nominate(attempt > FORCED_AFTER);
         const own = this.own(nomination);
         const reply = await this.send('claim', [...activateKeys, prefix, pack(token), own]);
         if (!isRefused(reply)) return reply;
-        await this.around.picker.recover(statusOf(reply) === 'drift');
+        await this.around.picker.recover(isDrift(reply));
       }
     };
     return {
@@ -241,17 +207,17 @@ export class RunSettlement {
 
   /** The reply, unless the pick in it was made too early: then another fetch. */
   private async orFetch(
-    reply: Reply | undefined,
+    reply: SettlementReply | undefined,
     token: string,
-    fetchNext: (token: string) => Promise<Reply | undefined>,
-  ): Promise<Reply | undefined> {
+    fetchNext: (token: string) => Promise<SettlementReply | undefined>,
+  ): Promise<SettlementReply | undefined> {
     if (!isRefused(reply)) return reply;
-    await this.around.picker.recover(statusOf(reply) === 'drift');
+    await this.around.picker.recover(isDrift(reply));
     return fetchNext(token);
   }
 
   /** A job that BullMQ ends without our processor having run (it never should) fails as our fault. */
-  private expectedEnd(jobId: string): Extract<Expectation, { kind: 'settle' }> {
+  private expectedEnd(jobId: string): Settlement {
     const expected = this.expected;
     if (expected?.kind === 'settle' && expected.id === jobId) return expected;
     return {
@@ -286,24 +252,21 @@ export class RunSettlement {
   private async send(
     script: 'claim' | 'settle' | 'postpone',
     args: ScriptArgument[],
-  ): Promise<Reply | undefined> {
+  ): Promise<SettlementReply | undefined> {
     const sentAt = performance.now();
-    const reply = (await this.around.scripts.runBinary(script, ...args)) as Reply | Buffer;
+    const reply = (await this.around.scripts.runBinary(script, ...args)) as
+      SettlementReply | Buffer;
     if (Buffer.isBuffer(reply)) {
       if (reply.toString() === 'fenced') this.around.onFenced();
       return undefined;
     }
-    this.around.clock.observe(Number(reply[2].toString()), sentAt);
-    const entries = reply[4]?.map(([id, fields]): RawJournalEntry => [
-      id.toString(),
-      fields.map(String),
-    ]);
-    this.around.picker.heard(entries, reply[1] !== null);
+    this.around.clock.observe(timeIn(reply), sentAt);
+    this.around.picker.heard(entriesIn(reply), reply[1] !== null);
     return reply;
   }
 
-  private handOut(reply: Reply | undefined, onStored?: () => void): unknown[] {
-    const bull = reply === undefined ? [] : asText(reply[0]);
+  private handOut(reply: SettlementReply | undefined, onStored?: () => void): unknown[] {
+    const bull = reply === undefined ? [] : bullReplyIn(reply);
     if (typeof bull === 'number' && bull < 0) {
       throw new Error(`BullMQ refused the transition (${bull})`);
     }
@@ -311,9 +274,10 @@ export class RunSettlement {
     if (typeof bull === 'number') return [];
     const next = raw2NextJobData(bull as Parameters<typeof raw2NextJobData>[0]) as unknown[];
     const id = next[1];
-    if (typeof id === 'string' && reply?.[1]) {
+    const fields = reply && requestIn(reply);
+    if (typeof id === 'string' && reply && fields) {
       this.payloads.clear();
-      this.payloads.set(id, { fields: pairs(reply[1]), nowMs: Number(reply[2].toString()) });
+      this.payloads.set(id, { fields, nowMs: timeIn(reply) });
     } else {
       this.onIdle();
     }
@@ -321,26 +285,9 @@ export class RunSettlement {
   }
 }
 
-const statusOf = (reply: Reply | undefined): string => reply?.[3].toString() ?? 'ok';
-
-const isRefused = (reply: Reply | undefined): boolean => statusOf(reply) !== 'ok';
-
 function bullKeys(backend: RedisQueueBackend, names: string[]): string[] {
   return names.map((name) => backend.toKey(name));
 }
 
 const clean = (args: BackendArguments, count: number): ScriptArgument[] =>
   Array.from({ length: count }, (_, index) => args[index] ?? '');
-
-function pairs(flat: Buffer[]): Map<string, Buffer> {
-  const map = new Map<string, Buffer>();
-  for (let index = 0; index + 1 < flat.length; index += 2) {
-    map.set(String(flat[index]), flat[index + 1] ?? Buffer.alloc(0));
-  }
-  return map;
-}
-
-function asText(value: unknown): unknown {
-  if (Buffer.isBuffer(value)) return value.toString();
-  return Array.isArray(value) ? value.map(asText) : value;
-}
