@@ -134,6 +134,7 @@ export async function startGpuProcess(
     onEvent: (event, ledger) => recorder.before(event, ledger),
     loadedMs: (jobId) => recorder.loadedMs(jobId),
     onRebuilt: (waiting) => telemetry.ledgerRebuilt({ waiting }),
+    onForced: () => telemetry.log.warn({}, 'pick.forced'),
     keys,
     clock,
     owner,

@@ -124,6 +124,7 @@ export async function queueFixture(url: string, ingressId = randomUUID()) {
         },
         onReport: (report) => void seen.reports.push(report),
         onRebuilt: (waiting) => void seen.rebuilds.push(waiting),
+        onForced: () => void seen.errors.push(new Error('a pick was forced')),
         onFenced: () => {
           seen.fencedCount += 1;
         },

@@ -59,6 +59,8 @@ export interface BullGpuWorkerOptions {
   loadedMs?: (jobId: string) => number;
   /** The ledger was lost and started over from the waiting jobs. */
   onRebuilt?: (waiting: number) => void;
+  /** A pick had to be taken although something had happened since it was made: it may be out of turn. */
+  onForced?: () => void;
   /** Somebody else owns the GPU. */
   onFenced: () => void;
   onError: (error: Error) => void;

@@ -34,10 +34,16 @@ interface Surroundings {
   rules: Rules;
   retention: { completedMs: number; failedMs: number };
   onFenced: () => void;
+  /** A pick had to be taken although something had happened since it was made. */
+  onForced?: () => void;
 }
 
-/** Nominations after which the next one is taken even if something happened since it was made. */
-const FORCED_AFTER = 25;
+/**
+ * Nominations after which the next one is taken even if something happened since it was made. Three thousand arrivals a
+ * second outdate three nominations of four: this many in a row happen to nobody, and a stream that is denser yet cannot
+ * keep the GPU idle for longer than some tenths of a second.
+ */
+const FORCED_AFTER = 200;
 type BackendArguments = (string | number | Buffer | undefined)[];
 
 /** BullMQ builds these scripts' arguments in protected methods; the texts they belong to are pinned and checked. */
@@ -140,10 +146,14 @@ export class RunSettlement {
     const prefix = this.around.keys.queue;
     const fetchNext = async (token: string): Promise<SettlementReply | undefined> => {
       for (let attempt = 1; ; attempt += 1) {
-        const nomination: Nomination = this.around.picker.nominate(attempt > FORCED_AFTER);
+        const isForced = attempt > FORCED_AFTER;
+        const nomination: Nomination = this.around.picker.nominate(isForced);
         const own = this.own(nomination);
         const reply = await this.send('claim', [...activateKeys, prefix, pack(token), own]);
-        if (!isRefused(reply)) return reply;
+        if (!isRefused(reply)) {
+          if (isForced) this.around.onForced?.();
+          return reply;
+        }
         await this.around.picker.recover(isDrift(reply));
       }
     };
