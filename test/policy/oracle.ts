@@ -49,10 +49,13 @@ function cameBefore(a: WaitingJob, b: WaitingJob): boolean {
   return a.arrivalMs < b.arrivalMs || (a.arrivalMs === b.arrivalMs && a.sequence < b.sequence);
 }
 
+/** What a point is worth, in whole milliseconds: seconds with a fraction are not exact, and ties are decided here. */
+const pointOf = (rules: Rules): number => Math.round(rules.aging.divisorSeconds * 1000);
+
 /** Points without aging, in milliseconds' worth. */
 function worth(job: WaitingJob, residentModel: string | null, rules: Rules): number {
   const affinity = job.model === residentModel ? rules.affinity.bonus : 0;
-  return (job.base + bonusOf(job, rules) + affinity) * rules.aging.divisorSeconds * 1000;
+  return (job.base + bonusOf(job, rules) + affinity) * pointOf(rules);
 }
 
 function headsOf(
@@ -121,7 +124,7 @@ export function replay(events: readonly Happened[], rules: Rules): Oracle {
 
 /** Enters one event in the books; it must fit what came before. */
 export function happen(oracle: Oracle, event: Happened, rules: Rules): void {
-  const D = rules.aging.divisorSeconds * 1000;
+  const D = pointOf(rules);
   const tierBonuses = Object.values(rules.tiers).map((tier) => tier.bonus);
   const offset = Math.max(...tierBonuses) + rules.affinity.bonus;
   const values = Object.values(rules.bands);
