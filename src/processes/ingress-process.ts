@@ -67,7 +67,7 @@ export async function startIngressProcess(
   const keys = poolKeys(config.pool);
   const keyRing = new KeyRing(config.keys);
   const keyFile = configPath();
-  const unwatchKeys =
+  const keyWatch =
     keyFile === null
       ? undefined
       : watchKeys({ path: keyFile, keys: config.keys, ring: keyRing, log });
@@ -248,7 +248,7 @@ export async function startIngressProcess(
       admission.close();
       clearInterval(readiness);
       clearInterval(publishing);
-      unwatchKeys?.();
+      keyWatch?.end();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       bypass.close();
       clearInterval(giveWay);

@@ -19,21 +19,26 @@ export interface KeyWatchOptions {
   readonly lookMs?: number;
 }
 
+/** Looks at the file again and again, until it is ended. */
+export interface KeyWatch {
+  /** Looks at it now; resolves when what was found counts. */
+  look(): Promise<void>;
+  end(): void;
+}
+
 /**
  * Takes `keys` anew from the configuration file whenever its content changes, and nothing else of it. A file that is
  * gone or broken leaves the keys as they are and is logged once for each such content, when two looks found it the same:
  * until then it may be half-written. One without keys takes away all
  * of them, and Berth serves its own machine alone. Content is compared, not times: a file put in the place of the old
- * one and a clock that stepped back make no difference. Ended by the function returned.
- */
-export function watchKeys(options: KeyWatchOptions): () => void {
+ * one and a clock that stepped back make no difference. */
+export function watchKeys(options: KeyWatchOptions): KeyWatch {
   const { path, ring, log, lookMs = LOOK_MS } = options;
   let { keys } = options;
   /** The content looked at last, or why there was none. */
   let last = '';
   /** Content that was faulty when it was seen first. */
   let doubted: string | undefined;
-  let isLooking = false;
 
   const look = async (): Promise<void> => {
     const text = await readFile(path, 'utf8').catch(asError);
@@ -59,12 +64,18 @@ export function watchKeys(options: KeyWatchOptions): () => void {
       'keys.changed',
     );
   };
+  // One look after the other: what was read first must not count last.
+  let looking = Promise.resolve();
+  let pending = 0;
+  const lookInTurn = async (): Promise<void> => {
+    pending += 1;
+    looking = looking.then(look).finally(() => (pending -= 1));
+    return looking;
+  };
   const timer = setInterval(() => {
-    if (isLooking) return;
-    isLooking = true;
-    void look().finally(() => (isLooking = false));
+    if (pending === 0) void lookInTurn();
   }, lookMs);
-  return () => clearInterval(timer);
+  return { look: lookInTurn, end: () => clearInterval(timer) };
 }
 
 function asError(error: unknown): Error {

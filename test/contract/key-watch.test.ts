@@ -2,18 +2,18 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { KeyRing } from '../../src/ingress/key-ring.ts';
 import type { Logger } from '../../src/ports/logger.ts';
 import { watchKeys } from '../../src/processes/key-watch.ts';
+import type { KeyWatch } from '../../src/processes/key-watch.ts';
 import { eventually } from '../support/eventually.ts';
 
 let folder: string;
 let file: string;
 let lines: [level: string, message: string, fields: unknown][];
 let ring: KeyRing;
-let stop: () => void;
+let watch: KeyWatch;
 
 const config = (...names: string[]): string =>
   JSON.stringify({
@@ -44,10 +44,10 @@ beforeEach(() => {
     debug: write('debug'),
     child: () => log,
   };
-  stop = watchKeys({ path: file, keys: [], ring, log, lookMs: 10 });
+  watch = watchKeys({ path: file, keys: [], ring, log, lookMs: 10 });
 });
 afterEach(() => {
-  stop();
+  watch.end();
   rmSync(folder, { recursive: true });
 });
 
@@ -63,15 +63,21 @@ test('keys are taken from a file that was written over or put in the place of th
 });
 
 test('a file that is caught half-written is looked at again before it is called broken', async () => {
-  await until(() => knows('old'), 'the first key');
+  watch.end();
+  await watch.look();
   const text = config('next');
   for (let length = 0; length < text.length; length += 16) {
     writeFileSync(file, text.slice(0, length));
-    await sleep(5);
+    await watch.look();
   }
   writeFileSync(file, text);
-  await until(() => knows('next'), 'the whole file to count');
+  await watch.look();
+  expect([knows('next'), count('keys.unreadable')]).toEqual([true, 0]);
+  writeFileSync(file, text.slice(0, -1));
+  await watch.look();
   expect(count('keys.unreadable')).toBe(0);
+  await watch.look();
+  expect(count('keys.unreadable')).toBe(1);
 });
 
 test('a broken or missing file keeps the keys and is told once', async () => {

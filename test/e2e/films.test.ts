@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { FilmObject } from '../../src/gateway/film-view.ts';
 import { BerthSystem } from '../support/berth-system.ts';
@@ -73,12 +72,18 @@ test('a film of 60 shots beside interactive traffic survives a kill of each proc
   expect(made.status).toBe(202);
   const path = String(made.headers.get('location'));
   const over = new AbortController();
+  const shotsBegun = (): number =>
+    demo.attempts().filter((request) => nameOf(request).startsWith('shot')).length;
   const traffic = (async () => {
     for (let index = 0; !over.signal.aborted; index += 1) {
       await fetch(`${system.url}/v1/chat/completions`, ranked(`chat ${index}`, 'interactive'))
         .then(async (answer) => answer.text())
         .catch(() => undefined);
-      await sleep(40);
+      const before = shotsBegun();
+      await eventually(() => over.signal.aborted || shotsBegun() > before, {
+        timeoutMs: 60_000,
+        what: 'another shot to begin',
+      });
     }
   })();
 
