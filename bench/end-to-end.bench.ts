@@ -12,11 +12,12 @@ const FULL: PassSize = {
   gaps: 300,
   backlog: 10_000,
   pairs: 50,
+  passed: 500,
   chunks: 100,
   largeBytes: 100_000_000,
   warmUps: 90,
 };
-const QUICK: PassSize = { ...FULL, gaps: 150, pairs: 25, chunks: 60, warmUps: 60 };
+const QUICK: PassSize = { ...FULL, gaps: 150, pairs: 25, passed: 250, chunks: 60, warmUps: 60 };
 const FULL_ORDER: BacklogSize = {
   gaps: 300,
   blocks: 4,

@@ -26,6 +26,8 @@ const both = (bound: number): Record<Fsync, number> => ({ everysec: bound, alway
 
 /** Most that the whole policy may make of bare BullMQ's gap, as a factor. */
 export const AGAINST_BARE = 1.15;
+/** Most that Berth may add to a request that needs no GPU, as a factor of what nginx adds. */
+const AGAINST_NGINX = 2;
 /** Most that the gap may grow from an empty queue to the full backlog, as a factor, to be called flat. */
 const FLAT = 1.15;
 /** Most that a 100 MB answer may add to a process to be called flat, in MB: it buffers pieces, not the answer. */
@@ -110,6 +112,24 @@ export const ROWS: readonly Row[] = [
     of: named('chunk.added'),
     goal: both(1),
   },
+  {
+    title: 'streamed chunk p50, nginx as a plain proxy',
+    unit: 'ms',
+    of: named('chunk.nginx.p50'),
+  },
+  { title: 'passed request p50, direct', unit: 'ms', of: named('passed.direct.p50') },
+  { title: 'passed request p50, nginx', unit: 'ms', of: named('passed.nginx.p50') },
+  { title: 'passed request p50, Berth', unit: 'ms', of: named('passed.berth.p50') },
+  { title: 'passed request p99, nginx', unit: 'ms', of: named('passed.nginx.p99') },
+  { title: 'passed request p99, Berth', unit: 'ms', of: named('passed.berth.p99') },
+  {
+    title: 'time added to a passed request p50, Berth against nginx',
+    unit: 'x',
+    of: ratio('passed.berth.added', 'passed.nginx.added'),
+    goal: both(AGAINST_NGINX),
+  },
+  { title: '100 MB answer passed, nginx', unit: 'MB/s', of: named('passed-large.nginx') },
+  { title: '100 MB answer passed, Berth', unit: 'MB/s', of: named('passed-large.berth') },
   { title: '100 MB answer, direct', unit: 'MB/s', of: named('large.direct') },
   {
     title: '100 MB answer, Berth',

@@ -4,6 +4,7 @@ import { timeAcceptance } from './acceptance.ts';
 import { BareQueue } from './bare-queue.ts';
 import { BerthProcesses } from './berth-processes.ts';
 import { BerthQueue } from './berth-queue.ts';
+import { measureBesideNginx } from './beside-nginx.ts';
 import { GapGpu } from './idle-gap.ts';
 import { growthDuring } from './memory-watch.ts';
 import type { MeasuredQueue } from './measured-queue.ts';
@@ -19,6 +20,8 @@ export interface PassSize {
   gaps: number;
   backlog: number;
   pairs: number;
+  /** Requests that pass the queue by, through Berth and through nginx. */
+  passed: number;
   chunks: number;
   largeBytes: number;
   warmUps: number;
@@ -48,6 +51,11 @@ export async function measurePass(
     stops.unshift(async () => bareQueue.stop());
     const figures: Figures = {};
     await measureStreams(server, berth, size, figures);
+    const { passed: requests, chunks, largeBytes } = size;
+    Object.assign(
+      figures,
+      await measureBesideNginx(server, berth.url, { requests, chunks, largeBytes }),
+    );
     await measureClientGaps(server, berth.url, size, figures);
     const lanes = [gapLane(server, berthQueue), gapLane(server, bareQueue)];
     if (isBareFirst) lanes.reverse();

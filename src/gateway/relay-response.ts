@@ -168,6 +168,8 @@ export class ResponseRelay {
     switch (entry.kind) {
       case 'head':
         if (entry.run > this.run && this.hasSent) {
+          this.run = entry.run;
+          if (entry.head.repeats === true) return false;
           sink.fail('internal_error', 'the answer broke off and began anew');
           return true;
         }

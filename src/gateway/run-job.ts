@@ -3,7 +3,7 @@ import type { AttemptRules } from '../policy/attempt.ts';
 import type { FailureCode } from '../errors.ts';
 import type { BodyStore } from '../ports/body-store.ts';
 import { RunAborted } from '../ports/job-queue.ts';
-import type { ClaimedJob, RunJob, RunResult } from '../ports/job-queue.ts';
+import type { ClaimedJob, RunJob, RunResult, TakenWork } from '../ports/job-queue.ts';
 import { ModelServerFault } from '../ports/model-server.ts';
 import type { ModelServer, ModelServerAnswer, ModelServerRequest } from '../ports/model-server.ts';
 import { FencedError } from '../ports/response-log.ts';
@@ -12,7 +12,7 @@ import { asyncUpstreamFor } from './async-upstream.ts';
 import type { AsyncUpstream } from './async-upstream.ts';
 import { AnswerCheck } from './answer-check.ts';
 import { endToEnd, headerOf } from './headers.ts';
-import { loadFirst, submitAndPoll } from './submit-and-poll.ts';
+import { loadFirst, submitAndPoll, takeUp } from './submit-and-poll.ts';
 import { SUSPECT_STATUSES, transientAnswer } from './transient-answer.ts';
 
 /** A request as it is sealed beside its job. */
@@ -31,6 +31,8 @@ export interface RunJobDependencies {
   rules: AttemptRules;
   /** Routes that answer before their work is done; default none. */
   asyncUpstreams?: readonly AsyncUpstream[];
+  /** Keeps what such a route has taken on for a job until that ends; default: no later run takes it up. */
+  keepWork?: (jobId: string, work: TakenWork) => Promise<void>;
   /** A number in [0, 1), drawn anew. */
   chance: () => number;
 }
@@ -45,7 +47,7 @@ const SUSPECT_BYTES = 64 * 1024;
  * 2. It goes upstream. No answer: repeated, or failed.
  * 3. An answer about the model server's own passing state: repeated, or, at the last attempt, passed on and failed.
  * 4. Any other answer is the client's: head and body go to the log as they come. Where the work only begins with it,
- *    the run lasts until that work is done.
+ *    the run lasts until that work is done. A job whose earlier run submitted it goes on from there, without a step 2.
  * 5. One that broke off, that says an error in a stream, or that is no answer at all fails the job.
  * 6. An abort ends the run at whatever stage, in the way its reason says.
  */
@@ -88,6 +90,19 @@ async function run(
   // 2
   const { asyncUpstreams = [], modelServer } = dependencies;
   const upstream = asyncUpstreamFor(request.method, request.target, asyncUpstreams);
+  const { keepWork = async () => Promise.resolve() } = dependencies;
+  const submission = upstream && {
+    ...{ upstream, request, log, modelServer },
+    keep: async (work: TakenWork) => keepWork(job.id, work),
+  };
+  if (job.taken !== undefined)
+    return submission === undefined
+      ? {
+          kind: 'failed',
+          code: 'internal_error',
+          message: 'the entry of asyncUpstreams by which the work was submitted is gone',
+        }
+      : takeUp(submission, job.taken, signal);
   if (upstream !== undefined) await loadFirst(upstream, request, modelServer, signal);
   let answer: ModelServerAnswer;
   try {
@@ -114,8 +129,8 @@ async function run(
   }
   // 4
   const { status } = answer;
-  if (upstream !== undefined && status >= 200 && status < 300)
-    return submitAndPoll({ upstream, request, answer }, log, modelServer, signal);
+  if (submission !== undefined && status >= 200 && status < 300)
+    return submitAndPoll(submission, answer, signal);
   const { method, target } = request;
   const { kind } = job.facts;
   const check = new AnswerCheck({ method, target, kind, status, headers: answer.headers });

@@ -1,26 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RunAborted } from '../ports/job-queue.ts';
-import type { RunResult } from '../ports/job-queue.ts';
+import type { RunResult, TakenWork } from '../ports/job-queue.ts';
 import { ModelServerFault } from '../ports/model-server.ts';
 import type { ModelServer, ModelServerAnswer, ModelServerRequest } from '../ports/model-server.ts';
 import type { ResponseLogWriter } from '../ports/response-log.ts';
-import { idIn, relativeTo, standing, withId } from './async-upstream.ts';
+import { idIn } from './async-upstream.ts';
 import type { AsyncUpstream } from './async-upstream.ts';
+import { ask, lookAt, readAll, stopWork } from './async-work.ts';
+import type { AsyncWork } from './async-work.ts';
 import { endToEnd } from './headers.ts';
 
-/** A submission that the model server took. */
-export interface TakenSubmission {
+/** A submission, and where what becomes of it goes. */
+export interface Submission {
   upstream: AsyncUpstream;
-  /** As it was submitted; polls carry its headers. */
+  /** As it is submitted; polls carry its headers. */
   request: ModelServerRequest;
-  /** Of a 2xx status; its body has not been read. */
-  answer: ModelServerAnswer;
+  log: ResponseLogWriter;
+  modelServer: ModelServer;
+  /** Keeps what the model server took on, so that a later run can take it up; resolves when it is durable. */
+  keep: (work: TakenWork) => Promise<void>;
 }
 
 const MOST_ANSWER_BYTES = 1024 * 1024;
-const MOST_POLL_BYTES = 64 * 1024 * 1024;
-/** One poll, in ms. */
-const POLL_MS = 10_000;
 /** Polls that fail for so long mean that the model server is gone, in ms. */
 const SILENT_MS = 60_000;
 /** Polls in a row that know nothing of the work before it counts as lost. */
@@ -30,7 +31,6 @@ const LOST_POLLS = 3;
  * Later its connection has long ended, and what left is the ingress it used: the work goes on.
  */
 const DELIVERY_MS = 2_500;
-const CANCEL_MS = 1_000;
 
 /** Asks for the path that loads the model, where an entry names one; what it answers makes no difference. */
 export async function loadFirst(
@@ -44,21 +44,21 @@ export async function loadFirst(
 }
 
 /**
- * Holds the GPU for work that goes on after its submission was answered:
+ * Holds the GPU for work that goes on after its submission was answered. `answer` has a 2xx status and an unread body.
  *
- * 1. The answer goes to the client whole and at once.
- * 2. It must name an id; without one nobody can tell when the work ends.
+ * 1. It must name an id; without one nobody can tell when the work ends. That is kept before anybody hears of it.
+ * 2. The answer goes to the client whole and at once.
  * 3. Polls follow until one says done or failed, or the work is lost: the model server no longer knows it, is silent
  *    for 60 s, or takes longer than the entry allows; then it is stopped.
- * 4. Told to end, it stops the work and passes the abort on; see `DELIVERY_MS` for the one exception.
+ * 4. Told to end, it stops the work and passes the abort on, but for a client that has had its answer (`DELIVERY_MS`)
+ *    and for a worker that shuts down: the next one takes the work up.
  */
 export async function submitAndPoll(
-  { upstream, request, answer }: TakenSubmission,
-  log: ResponseLogWriter,
-  modelServer: ModelServer,
+  submission: Submission,
+  answer: ModelServerAnswer,
   signal: AbortSignal,
 ): Promise<RunResult> {
-  // 1
+  const { upstream, log, keep } = submission;
   let body: Buffer;
   try {
     body = await readAll(answer.body, MOST_ANSWER_BYTES);
@@ -70,49 +70,64 @@ export async function submitAndPoll(
   const headers = endToEnd(answer.headers);
   const hasLength = headers.some((name, at) => at % 2 === 0 && /^content-length$/i.test(name));
   if (!hasLength) headers.push('Content-Length', String(body.length));
-  log.head({ status: answer.status, headers });
-  await log.write(body);
-  // 2
+  const head = { status: answer.status, headers };
+  // 1
   const id = idIn(body.toString(), upstream.idPointer);
+  if (id !== undefined) await keep({ id, head, body });
+  // 2
+  log.head(head);
+  await log.write(body);
   if (id === undefined)
     return failed('model_server_invalid', 'the submit answer names no id of the work');
-  // 3
-  const work = { upstream, request, id, modelServer };
-  const deliveredAt = performance.now() + DELIVERY_MS;
+  return hold({ ...submission, id }, performance.now() + DELIVERY_MS, signal);
+}
+
+/**
+ * As `submitAndPoll` from step 3 on, for work that an earlier run submitted: its answer stands in this run's log too, and
+ * whoever has read it goes on behind it.
+ */
+export async function takeUp(
+  submission: Submission,
+  { id, head, body }: TakenWork,
+  signal: AbortSignal,
+): Promise<RunResult> {
+  submission.log.head({ ...head, repeats: true });
+  await submission.log.write(body);
+  return hold({ ...submission, id }, 0, signal);
+}
+
+/** Steps 3 and 4. `deliveredAt`: when the client has its answer for sure, by performance.now(). */
+async function hold(work: AsyncWork, deliveredAt: number, signal: AbortSignal): Promise<RunResult> {
   const obeyed = new AbortController();
+  const why = (): RunAborted['why'] | undefined =>
+    signal.reason instanceof RunAborted ? signal.reason.why : undefined;
   const onAbort = (): void => {
     const isDelivered = performance.now() >= deliveredAt;
-    const isClient = signal.reason instanceof RunAborted && signal.reason.why === 'client_closed';
-    if (!isClient || !isDelivered) obeyed.abort(signal.reason);
+    if (why() !== 'client_closed' || !isDelivered) obeyed.abort(signal.reason);
   };
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort();
   try {
+    // 3
     return await poll(work, obeyed.signal);
   } catch (error) {
     // 4
-    if (obeyed.signal.aborted && !isFenced(signal.reason)) await cancel(work);
+    if (obeyed.signal.aborted && why() !== 'fenced' && why() !== 'shutting_down')
+      await stopWork(work);
     throw error;
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
 }
 
-interface Work {
-  upstream: AsyncUpstream;
-  request: ModelServerRequest;
-  id: string;
-  modelServer: ModelServer;
-}
-
-async function poll(work: Work, signal: AbortSignal): Promise<RunResult> {
+async function poll(work: AsyncWork, signal: AbortSignal): Promise<RunResult> {
   const { upstream, id } = work;
   const endsAt = performance.now() + upstream.timeoutSeconds * 1000;
   let heardAt = performance.now();
   let lost = 0;
   while (performance.now() < endsAt) {
     await sleep(upstream.pollSeconds * 1000, undefined, { signal });
-    const seen = await look(work, signal);
+    const seen = await lookAt(work, signal);
     if (seen === 'done') return { kind: 'completed' };
     if (seen === 'failed')
       return failed('model_server_invalid', `the model server says that ${id} has failed`);
@@ -123,84 +138,8 @@ async function poll(work: Work, signal: AbortSignal): Promise<RunResult> {
     if (lost >= LOST_POLLS)
       return failed('model_server_truncated', `the model server no longer knows ${id}`);
   }
-  await cancel(work);
+  await stopWork(work);
   return failed('model_server_timeout', `${id} took longer than ${upstream.timeoutSeconds} s`);
 }
-
-async function look(
-  { upstream, request, id, modelServer }: Work,
-  signal: AbortSignal,
-): Promise<'done' | 'failed' | 'going on' | 'lost' | 'silent'> {
-  const get = async (path: string) =>
-    ask(modelServer, request, { method: 'GET', path: withId(path, id) }, signal);
-  const polled = await get(upstream.poll);
-  if (polled === undefined || polled.status >= 500) return 'silent';
-  // llama-swap says 409 for a model that was stopped under its work.
-  if (polled.status >= 400) return 'lost';
-  const said = standing(upstream, id, polled.text);
-  if (said !== 'going on' || upstream.pending === undefined) return said;
-  const pending = await get(upstream.pending);
-  if (pending === undefined || pending.status >= 500) return 'silent';
-  if (pending.text.includes(id)) return 'going on';
-  // It may have ended between the two questions.
-  const again = await get(upstream.poll);
-  const then = again === undefined ? 'going on' : standing(upstream, id, again.text);
-  return then === 'going on' ? 'lost' : then;
-}
-
-/** Stops the work; what that answers makes no difference. */
-async function cancel({ upstream, request, id, modelServer }: Work): Promise<void> {
-  for (const { path, body } of upstream.cancel ?? []) {
-    const asked = { method: 'POST', path: withId(path, id), body: withId(body, id) };
-    await ask(modelServer, request, asked, AbortSignal.timeout(CANCEL_MS));
-  }
-}
-
-/** One question; undefined when no whole answer came. Throws only the signal's reason. */
-async function ask(
-  modelServer: ModelServer,
-  { target, headers }: ModelServerRequest,
-  { method, path, body }: { method: string; path: string; body?: string },
-  signal: AbortSignal,
-): Promise<{ status: number; text: string } | undefined> {
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(POLL_MS)]);
-  const type = body === undefined ? [] : ['Content-Type', 'application/json'];
-  const kept = headers.filter((_, at) => !OF_THE_BODY.test(headers[at - (at % 2)] ?? ''));
-  try {
-    const answer = await modelServer.call(
-      {
-        method,
-        target: relativeTo(target, path),
-        headers: [...kept, ...type],
-        body: body === undefined ? null : Buffer.from(body),
-      },
-      bounded,
-    );
-    const text = (await readAll(answer.body, MOST_POLL_BYTES)).toString();
-    return { status: answer.status, text };
-  } catch (error) {
-    if (signal.aborted && method === 'GET') throw signal.reason;
-    if (error instanceof ModelServerFault) return undefined;
-    throw error;
-  }
-}
-
-const OF_THE_BODY = /^(?:content-(?!language)[\w-]+|accept-encoding|range|if-[\w-]+)$/i;
-
-/** A whole body; throws ModelServerFault when it breaks off or is too long. */
-async function readAll(body: AsyncIterable<Buffer>, most: number): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of body) {
-    pieces.push(piece);
-    bytes += piece.length;
-    if (bytes > most)
-      throw new ModelServerFault('invalid', 'an answer about async work is too long');
-  }
-  return Buffer.concat(pieces);
-}
-
-const isFenced = (reason: unknown): boolean =>
-  reason instanceof RunAborted && reason.why === 'fenced';
 
 const failed = (code: string, message: string): RunResult => ({ kind: 'failed', code, message });

@@ -11,12 +11,15 @@ export interface TransientAnswer {
 /** Statuses whose body has to be read before the answer can be passed on. */
 export const SUSPECT_STATUSES: ReadonlySet<number> = new Set([429, 500, 502, 503]);
 
+/** llama-server's own word while it loads. */
+const LOADING_503 = /^loading model$/i;
 const PASSING_500 = /unloaded|shutting down|reload|exited prematurely|not ready/i;
 
 /**
  * Whether an answer is llama-swap's own word on a passing state (research: its error table): 502 from its proxy, 503
  * while a process is not ready, 429 of its concurrency limit, and those of its 500s that a moment mends; or that of a
- * web server in between that has lost it (502 and 503 in HTML). A status that the model itself sent is never one.
+ * web server in between that has lost it (502 and 503 in HTML). Of the model's own statuses only the 503 is one by which
+ * llama-server says that it still loads.
  */
 export function transientAnswer(
   status: number,
@@ -29,7 +32,8 @@ export function transientAnswer(
   const isPage = isHtml(headers);
   if (status === 502 && (body.trim() === '' || error.isOwn || isPage))
     return { code: 'model_server_unreachable', ...wait };
-  if (status === 503 && (error.isOwn || isPage)) return { code: 'model_unavailable', ...wait };
+  if (status === 503 && (error.isOwn || isPage || LOADING_503.test(error.message)))
+    return { code: 'model_unavailable', ...wait };
   if (
     status === 429 &&
     (error.code === 'concurrency_limit' || error.isOwn || error.message === 'Too many requests')

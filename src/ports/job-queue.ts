@@ -1,4 +1,4 @@
-import type { ResponseLogWriter } from './response-log.ts';
+import type { ResponseHead, ResponseLogWriter } from './response-log.ts';
 import type { JobKind } from './telemetry.ts';
 
 /** The model of a job that asks for none: one that stops models, or changes what their ids mean. */
@@ -134,6 +134,19 @@ export interface ClaimedJob {
   waitedMs: number;
   sealedHead: Buffer;
   body: Buffer | null;
+  /** What an earlier run left at the model server; it may be going on there. */
+  taken?: TakenWork;
+  /** Milliseconds for which the job has held the GPU already; 0 unless it was taken up from an earlier worker. */
+  ranBeforeMs: number;
+}
+
+/** Work that the model server took on for a job and goes on with after its answer. */
+export interface TakenWork {
+  /** The model server's id of it. */
+  id: string;
+  /** The answer that told of it. */
+  head: ResponseHead;
+  body: Buffer;
 }
 
 /** What a run came to. */

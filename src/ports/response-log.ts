@@ -3,6 +3,8 @@ export interface ResponseHead {
   status: number;
   /** Flat list name, value, name, value. */
   headers: string[];
+  /** The body begins with all bytes of the run before: whoever has read those goes on behind them. */
+  repeats?: true;
 }
 
 /** How a run's answer ended: the log's last entry. */

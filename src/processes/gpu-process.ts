@@ -126,7 +126,7 @@ export async function startGpuProcess(
   publishResident();
   await status.publishPolicyHash(policyHash(config));
   const coldRuns = new Set<string>();
-  const worker = new BullGpuWorker({
+  const worker: BullGpuWorker = new BullGpuWorker({
     redis,
     blocking,
     rules: config.rules,
@@ -145,6 +145,7 @@ export async function startGpuProcess(
       openSeal: (jobId, sealed) => seal.open(jobId, sealed),
       rules: attemptRules,
       asyncUpstreams: config.asyncUpstreams,
+      keepWork: async (jobId, work) => worker.keepWork(jobId, work),
       chance: Math.random,
     }),
     attend: createAttendShot({
@@ -160,6 +161,11 @@ export async function startGpuProcess(
       coldRuns.delete(job.id);
       if (!resident.isResident(job.facts.model)) coldRuns.add(job.id);
       if (job.facts.model !== NO_MODEL) resident.noteDispatched(job.facts.model);
+      // Its dispatch was told of by the worker that submitted its work.
+      if (job.taken !== undefined) {
+        log.info({ jobId: job.id, ranMs: job.ranBeforeMs }, 'job.taken_up');
+        return;
+      }
       if (idleMs !== undefined) telemetry.gpuIdled({ idleMs });
       void listModel(catalogue, job.facts.model, telemetry);
       telemetry.jobDispatched({

@@ -125,7 +125,8 @@ describe("the model server's passing states", () => {
     ],
     [500, own('unspecific error: out of memory'), false],
     [500, JSON.stringify({ error: { message: 'model unloaded' } }), false],
-    [503, JSON.stringify({ error: { message: 'Loading model' } }), false],
+    [503, JSON.stringify({ error: { message: 'Loading model' } }), true],
+    [503, JSON.stringify({ error: { message: 'overloaded' } }), false],
     [404, own('no router for requested model'), false],
   ])('%i with %s is one: %s', (status, body, is) => {
     expect(transientAnswer(status, [], body) !== undefined).toBe(is);

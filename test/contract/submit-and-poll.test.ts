@@ -3,9 +3,10 @@ import { HttpModelServer } from '../../src/adapters/upstream/http-model-server.t
 import { defaultDocument } from '../../src/config/default-document.ts';
 import { asyncUpstreamFor, relativeTo } from '../../src/gateway/async-upstream.ts';
 import type { AsyncUpstream } from '../../src/gateway/async-upstream.ts';
-import { loadFirst, submitAndPoll } from '../../src/gateway/submit-and-poll.ts';
+import { loadFirst, submitAndPoll, takeUp } from '../../src/gateway/submit-and-poll.ts';
+import type { Submission } from '../../src/gateway/submit-and-poll.ts';
 import { RunAborted } from '../../src/ports/job-queue.ts';
-import type { RunResult } from '../../src/ports/job-queue.ts';
+import type { RunResult, TakenWork } from '../../src/ports/job-queue.ts';
 import type { ResponseHead, ResponseLogWriter } from '../../src/ports/response-log.ts';
 import { startDemoModelServer } from '../support/demo-model-server.ts';
 import type { ScriptedModelServer } from '../support/demo-model-server.ts';
@@ -51,6 +52,23 @@ class Log implements ResponseLogWriter {
 function submit(ms: number, extra: Partial<AsyncUpstream> = {}, target = '/comfyui/prompt') {
   const abort = new AbortController();
   const log = new Log();
+  let submission: Submission | undefined;
+  const kept: { work: TakenWork; told: string }[] = [];
+  const keep = async (work: TakenWork): Promise<void> => {
+    kept.push({ work, told: log.text });
+    return Promise.resolve();
+  };
+  /** As the next worker does it, with a log of its own. */
+  const again = (): { log: Log; abort: AbortController; result: Promise<RunResult> } => {
+    const [later, end] = [new Log(), new AbortController()];
+    const work = kept[0]?.work;
+    if (submission === undefined || work === undefined) throw new Error('nothing was kept');
+    return {
+      log: later,
+      abort: end,
+      result: takeUp({ ...submission, log: later }, work, end.signal),
+    };
+  };
   const run = async (): Promise<RunResult> => {
     const found = asyncUpstreamFor('POST', target, upstreams);
     if (found === undefined) throw new Error('no entry');
@@ -64,9 +82,10 @@ function submit(ms: number, extra: Partial<AsyncUpstream> = {}, target = '/comfy
     await loadFirst(upstream, request, modelServer, abort.signal);
     const answer = await modelServer.call(request, abort.signal);
     expect(answer.status).toBe(200);
-    return submitAndPoll({ upstream, request, answer }, log, modelServer, abort.signal);
+    submission = { upstream, request, log, modelServer, keep };
+    return submitAndPoll(submission, answer, abort.signal);
   };
-  return { log, abort, result: run() };
+  return { log, abort, kept, result: run(), again };
 }
 
 const idOf = (log: Log): string => (JSON.parse(log.text) as { prompt_id: string }).prompt_id;
@@ -80,7 +99,7 @@ describe('work that goes on after its submission was answered', () => {
   test.each([['/comfyui/prompt'], ['/comfyui/api/prompt'], ['/upstream/demo-image/prompt?x=1']])(
     '%s: the answer is there at once, the run lasts until the work is done',
     async (target) => {
-      const { log, result } = submit(200, {}, target);
+      const { log, result } = submit(1000, {}, target);
       await answered(log);
       expect(log.sent?.headers.join(' ').toLowerCase()).toContain(`content-length ${log.bytes}`);
       let isOver = false;
@@ -133,6 +152,36 @@ describe('work that goes on after its submission was answered', () => {
     await eventually(() => performance.now() > delivered, { what: 'the answer to be old' });
     abort.abort(new RunAborted('client_closed'));
     expect(await result).toEqual({ kind: 'completed' });
+  });
+
+  test('is kept before its client hears of it, left alone by a worker that shuts down, and taken up by the next', async () => {
+    const { log, abort, kept, result, again } = submit(600);
+    await answered(log);
+    expect(kept).toEqual([
+      { work: { id: idOf(log), head: log.sent, body: Buffer.from(log.text) }, told: '' },
+    ]);
+    abort.abort(new RunAborted('shutting_down'));
+    await expect(result).rejects.toBeDefined();
+    const taken = again();
+    expect(await taken.result).toEqual({ kind: 'completed' });
+    expect(taken.log.text).toBe(log.text);
+    expect(taken.log.sent).toEqual({ ...log.sent, repeats: true });
+    const asked = demo.record.filter(({ method }) => method === 'POST');
+    expect(asked.map(({ target }) => target)).toEqual(['/comfyui/prompt']);
+  });
+
+  test('that was taken up is stopped by a cancel, and not by a client that had its answer', async () => {
+    const { log, abort, result, again } = submit(60_000);
+    await answered(log);
+    abort.abort(new RunAborted('shutting_down'));
+    await expect(result).rejects.toBeDefined();
+    const left = again();
+    left.abort.abort(new RunAborted('client_closed'));
+    const cancelled = again();
+    cancelled.abort.abort(new RunAborted('cancelled'));
+    await expect(cancelled.result).rejects.toBeDefined();
+    expect(await queued()).toEqual({ queue_running: [], queue_pending: [] });
+    expect(await left.result).toMatchObject({ kind: 'failed' });
   });
 
   test('is lost when its model is unloaded, and when the model server forgets it', async () => {

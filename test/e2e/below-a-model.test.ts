@@ -12,7 +12,8 @@ let gates: Gate[] = [];
 
 beforeAll(async () => {
   demo = await startDemoModelServer();
-  system = await BerthSystem.start({ modelServerUrl: demo.url });
+  const env = { SHUTDOWN_GRACE_SECONDS: '1' };
+  system = await BerthSystem.start({ modelServerUrl: demo.url, env });
 }, 60_000);
 
 afterAll(async () => {
@@ -70,6 +71,30 @@ describe('a prompt of ComfyUI', () => {
     const { headers, status } = await fetch(target('/comfyui/history/x'));
     expect([status, headers.get('x-berth-job-id')]).toEqual([409, null]);
   });
+
+  test.each(['SIGKILL', 'SIGTERM'] as const)(
+    'outlives its worker (%s): the next one takes it up, and nothing runs beside it',
+    async (signal) => {
+      const prompts = () => demo.record.filter(({ method }) => method === 'POST').length;
+      const submitted = await fetch(target('/comfyui/prompt'), prompt(5000));
+      const id = submitted.headers.get('x-berth-job-id') ?? '';
+      const answer = await submitted.text();
+      const before = prompts();
+      const next = done(talk(`behind a worker that got ${signal}`));
+      await system.processes.gpu?.kill(signal);
+      await system.startProcess('gpu');
+      expect(await next).toBe(200);
+      expect(demo.overlaps).toBe(0);
+      // Only the chat came after it; nothing was rendered twice or stopped.
+      expect(prompts()).toBe(before + 1);
+      const job = await (await fetch(target(`/berth/jobs/${id}`))).json();
+      expect(job).toMatchObject({ state: 'completed', error: null });
+      const { gpu_seconds: seconds } = (job as { metrics: { gpu_seconds: number } }).metrics;
+      expect(seconds).toBeGreaterThan(4.5);
+      expect(await (await fetch(target(`/berth/jobs/${id}/result`))).text()).toBe(answer);
+    },
+    30_000,
+  );
 });
 
 describe('below a model', () => {

@@ -7,7 +7,7 @@ import type { Rules } from '../../policy/rules.ts';
 import type { BodyStore } from '../../ports/body-store.ts';
 import type { AttendShot, NextShot } from '../../ports/film-store.ts';
 import { RunAborted } from '../../ports/job-queue.ts';
-import type { ClaimedJob, JobFacts, RunJob, RunResult } from '../../ports/job-queue.ts';
+import type { ClaimedJob, JobFacts, RunJob, RunResult, TakenWork } from '../../ports/job-queue.ts';
 import { FencedError } from '../../ports/response-log.ts';
 import { composedBackend } from './composed-backend.ts';
 import type { GpuOwner } from './gpu-owner.ts';
@@ -22,8 +22,10 @@ import { RedisResponseLogWriter } from './redis-response-log-writer.ts';
 import { Scripts } from './scripts.ts';
 import { settlementOf } from './run-end.ts';
 import type { EndedRun, RunRetention } from './run-end.ts';
-import { RunSettlement } from './run-settlement.ts';
+import { LOCK_MS, RunSettlement } from './run-settlement.ts';
+import type { Reclaimed } from './run-settlement.ts';
 import { watchRun } from './run-watch.ts';
+import { keepWork } from './taken-work.ts';
 
 /** What happened to a job at the worker, for telemetry. */
 export interface RunReport {
@@ -66,7 +68,6 @@ export interface BullGpuWorkerOptions {
   onError: (error: Error) => void;
 }
 
-const LOCK_MS = 60_000;
 /** How often the books are kept in Redis, in ms. */
 const SAVE_MS = 5000;
 
@@ -135,8 +136,8 @@ export class BullGpuWorker {
     };
   }
 
-  /** Reclaims what a dead predecessor left in `active`, then takes jobs. Returns the reclaimed ids. */
-  async start(): Promise<{ back: string[]; failed: string[] }> {
+  /** Reclaims what a dead predecessor left in `active`, then takes jobs. */
+  async start(): Promise<Reclaimed> {
     await this.mirror.start();
     const reclaimed = await this.reclaim();
     this.saving = setInterval(() => void this.save(false), SAVE_MS);
@@ -166,6 +167,12 @@ export class BullGpuWorker {
     await this.mirror.stop();
   }
 
+  /** Keeps what the model server took on for the running job; see `keepWork`. */
+  async keepWork(jobId: string, work: TakenWork): Promise<void> {
+    const { keys, owner } = this.options;
+    await keepWork(jobId, work, { scripts: this.scripts, keys, owner });
+  }
+
   /** Whether BullMQ's loop runs. */
   get isRunning(): boolean {
     return this.worker.isRunning();
@@ -186,7 +193,7 @@ export class BullGpuWorker {
   }
 
   /** Jobs locked for this worker stay: they run, or the fetch whose reply was lost is about to be repeated. */
-  private async reclaim(): Promise<{ back: string[]; failed: string[] }> {
+  private async reclaim(): Promise<Reclaimed> {
     const keep = this.running === undefined ? {} : { keep: this.running.id };
     return this.settlement.handBack({ worker: this.worker.id, ...keep });
   }
@@ -228,7 +235,7 @@ export class BullGpuWorker {
       endWatch();
     }
     if (result.kind !== 'completed') await log.discard();
-    const ranMs = Math.max(0, Math.round(performance.now() - startedAt));
+    const ranMs = claimed.ranBeforeMs + Math.max(0, Math.round(performance.now() - startedAt));
     this.lastRunEndedAt = performance.now();
     const report = (): void => this.options.onReport({ job: claimed, result, ranMs });
     const loadedMs = this.options.loadedMs?.(claimed.id) ?? 0;

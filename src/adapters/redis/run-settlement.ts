@@ -20,6 +20,7 @@ import {
 } from './settlement-reply.ts';
 import type { SettlementReply } from './settlement-reply.ts';
 import { arrivingShot, offerOf } from './shot-json.ts';
+import { parseWork } from './taken-work.ts';
 
 /** As BullMQ packs what its scripts read. */
 const packer = new Packr({ useRecords: false, encodeUndefinedAsNil: true });
@@ -44,6 +45,18 @@ interface Surroundings {
  * keep the GPU idle for longer than some tenths of a second.
  */
 const FORCED_AFTER = 200;
+/** How long BullMQ's lock of a running job lasts unless it is renewed, in ms. */
+export const LOCK_MS = 60_000;
+
+/** What became of jobs whose worker is gone, by their ids. */
+export interface Reclaimed {
+  /** They wait again, at their place. */
+  back: string[];
+  failed: string[];
+  /** They are handed out to this worker next: the model server is still at their work. */
+  taken: string[];
+}
+
 type BackendArguments = (string | number | Buffer | undefined)[];
 
 /** BullMQ builds these scripts' arguments in protected methods; the texts they belong to are pinned and checked. */
@@ -88,6 +101,7 @@ export class RunSettlement {
     const payload = this.payloads.get(id);
     this.payloads.delete(id);
     const body = payload?.fields.get('body');
+    const work = payload?.fields.get('work');
     return {
       id,
       facts: job.data,
@@ -96,31 +110,34 @@ export class RunSettlement {
       waitedMs: payload === undefined ? 0 : Math.max(0, payload.nowMs - job.timestamp),
       sealedHead: payload?.fields.get('head') ?? Buffer.alloc(0),
       body: body !== undefined && body.length > 0 ? body : null,
+      ...(work === undefined ? {} : { taken: parseWork(work) }),
+      ranBeforeMs:
+        work === undefined ? 0 : Math.max(0, (payload?.nowMs ?? 0) - (job.processedOn ?? Infinity)),
     };
   }
 
-  /** Returns jobs from `active` to their place; of those whose answer had begun, their clients get an error. */
-  async handBack(which: {
-    keep?: string;
-    only?: string;
-    worker?: string;
-  }): Promise<{ back: string[]; failed: string[] }> {
+  /**
+   * Returns jobs from `active` to their place; of those whose answer had begun, their clients get an error. Those whose
+   * work goes on at the model server stay for the next fetch of `worker`.
+   */
+  async handBack(which: { keep?: string; only?: string; worker?: string }): Promise<Reclaimed> {
     const { keys, scripts, owner, retention } = this.around;
     const own = JSON.stringify({
       pool: keys.pool,
       queue: keys.queue,
       fence: owner.fence,
       message: 'the gateway was interrupted after the answer had begun',
+      lockMs: LOCK_MS,
       retainMs: retention.failedMs,
       ...which,
     });
     const reply = await scripts.run('hand-back', keys.pool, own);
     if (!Array.isArray(reply)) {
       this.around.onFenced();
-      return { back: [], failed: [] };
+      return { back: [], failed: [], taken: [] };
     }
-    const [back, failed] = reply as [string[], string[]];
-    return { back, failed };
+    const [back, failed, taken] = reply as [string[], string[], string[]];
+    return { back, failed, taken };
   }
 
   /** The overrides for one backend instance. */

@@ -45,6 +45,7 @@ const RECIPES = {
   },
   'hand-back': { keys: 1, fragments: [...QUEUE_FRAGMENTS, 'owns'] },
   append: { keys: 2 },
+  'keep-work': { keys: 1, fragments: ['owns'] },
   watch: { keys: 1, fragments: [...QUEUE_FRAGMENTS, 'owns'] },
   abandon: { keys: 1, fragments: QUEUE_FRAGMENTS },
   cancel: { keys: 1, fragments: QUEUE_FRAGMENTS },

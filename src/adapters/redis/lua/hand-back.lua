@@ -1,11 +1,12 @@
 -- Returns jobs from `active` to their rightful place: the orphans of a crash, or the running job at shutdown.
--- A job whose answer had begun cannot run again unseen by its client: it is failed instead. Needs rejoin.lua.
+-- A job whose answer had begun cannot run again unseen by its client: it is failed instead. One whose work goes on at the
+-- model server still has the GPU: it stays, for the next worker to take up. Needs rejoin.lua.
 --
 -- KEYS   1 pool
--- ARGV   1 JSON {pool, queue, fence, keep?, only?, worker?, message, retainMs}; an orphan is charged until its owner's
---          last beat
+-- ARGV   1 JSON {pool, queue, fence, keep?, only?, worker?, lockMs, message, retainMs}; an orphan is charged until its
+--          owner's last beat
 -- `keep` and every job locked for `worker` stay: they run, or their fetch is about to be repeated.
--- Returns {ids handed back, ids failed} or 'fenced'.
+-- Returns {ids handed back, ids failed, ids to be taken up} or 'fenced'.
 -- Atomic so that no job is ever in two places or in none.
 
 local own = cjson.decode(ARGV[1])
@@ -26,15 +27,26 @@ local function used(id, now)
   return math.max(0, untilMs - started)
 end
 
-local back, failed = {}, {}
+-- The next fetch of this worker finds it locked for itself and hands it out; without a worker it waits for one.
+local function leave_for_next(id)
+  if not own.worker then return end
+  rcall('HINCRBY', queue .. id, 'ats', 1)
+  rcall('SET', queue .. id .. ':lock', own.worker .. ':0', 'PX', own.lockMs)
+end
+
+local back, failed, taken = {}, {}, {}
 for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
   local lock = rcall('GET', queue .. id .. ':lock')
   local stays = id == own.keep or (own.worker and lock and holder(lock) == own.worker)
   if not stays and (not own.only or own.only == id) then
-    rcall('LREM', queue .. 'active', 0, id)
     rcall('DEL', queue .. id .. ':lock')
     rcall('SREM', queue .. 'stalled', id)
-    if rcall('EXISTS', queue .. id) == 1 then
+    local goes_on = rcall('HEXISTS', pool .. ':payload:' .. id, 'work') == 1
+    if not goes_on then rcall('LREM', queue .. 'active', 0, id) end
+    if goes_on then
+      leave_for_next(id)
+      taken[#taken + 1] = id
+    elseif rcall('EXISTS', queue .. id) == 1 then
       local begun, run = has_content(id)
       -- Nobody but its film waits for a shot: it runs again from its start.
       if begun and rcall('HEXISTS', queue .. id, 'film') == 0 then
@@ -64,4 +76,4 @@ for _, id in ipairs(rcall('LRANGE', queue .. 'active', 0, -1)) do
     end
   end
 end
-return { back, failed }
+return { back, failed, taken }

@@ -19,7 +19,7 @@ end
 local function begin_again(pool, queue, id, now)
   rcall('ZREM', pool .. ':retain', id)
   rcall('HDEL', queue .. id, 'outcome', 'code', 'message', 'gpuMs', 'swapMs', 'finishedOn', 'processedOn', 'failedReason', 'atm', 'defa', 'stc')
-  rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
+  rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel', 'work')
   rcall('PERSIST', pool .. ':log:' .. id)
   local arr = rcall('INCR', pool .. ':arrivals')
   ensure_facts(pool, queue, id, now)

@@ -61,7 +61,7 @@ else
     'swapMs', own.swapMs)
   local keep_ms = close_books(pool, queue, id, own.retainMs)
   if own.keepPayload then
-    rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel')
+    rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel', 'work')
   else
     rcall('DEL', pool .. ':payload:' .. id)
   end
