@@ -40,17 +40,20 @@ interface ModelFinder {
 /**
  * Reads a body to its end, in constant memory: counted, hashed, looked through for `model` and `stream`, its bytes
  * kept as they are. A coded body is decoded for the look alone. Throws GatewayError `body_too_large`, `bad_request`
- * (broken coding), `unsupported_encoding`; a file begun under the job's name is removed then.
+ * (broken coding), `unsupported_encoding` (only if the model can be nowhere else: `mustRead`); a file begun under the
+ * job's name is removed then.
  */
 export async function takeIn(
   request: IncomingMessage,
   jobId: string,
   rules: IntakeRules,
+  mustRead: boolean,
 ): Promise<IntakeBody> {
   const tooLarge = (): GatewayError =>
     new GatewayError('body_too_large', `the body is larger than ${rules.maxBytes} bytes`);
   if (Number(request.headers['content-length'] ?? 0) > rules.maxBytes) throw tooLarge();
-  const finder = decoded(request, finderFor(request), rules.maxBytes, tooLarge);
+  const bound = { maxBytes: rules.maxBytes, tooLarge };
+  const finder = decoded(request, finderFor(request), mustRead, bound);
   const hash = createHash('sha256');
   let kept: Buffer[] = [];
   let bytes = 0;
@@ -175,6 +178,14 @@ function formFinder(request: IncomingMessage): ModelFinder {
   };
 }
 
+/** For bodies that nobody here can read. */
+const blindFinder: ModelFinder = {
+  push: () => undefined,
+  finish: async () => Promise.resolve(),
+  model: () => undefined,
+  isStream: () => false,
+};
+
 /** `?model=` of the request line. */
 export function queryModel(request: IncomingMessage): string | undefined {
   const query = /\?(.*)$/s.exec(request.url ?? '')?.[1];
@@ -199,13 +210,14 @@ function decoderFor(coding: string): Transform | undefined {
 function decoded(
   request: IncomingMessage,
   finder: ModelFinder,
-  maxBytes: number,
-  tooLarge: () => GatewayError,
+  mustRead: boolean,
+  { maxBytes, tooLarge }: { maxBytes: number; tooLarge: () => GatewayError },
 ): ModelFinder {
   const coding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase();
   if (coding === 'identity' || coding === '') return finder;
   const decoder = decoderFor(coding);
   if (decoder === undefined) {
+    if (!mustRead) return blindFinder;
     throw new GatewayError(
       'unsupported_encoding',
       'the body is in a coding that is not gzip, deflate or br',

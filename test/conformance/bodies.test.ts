@@ -176,6 +176,14 @@ describe('coded bodies are decoded for the look alone', () => {
     expect(upstream.requests[0]?.headers).toContain(`Content-Encoding: ${coding}`);
   });
 
+  test('an unknown coding is no matter where the path names the model', async () => {
+    const body = Buffer.from('(anything)');
+    const headers = [JSON_TYPE, 'Content-Encoding: zstd'];
+    const answer = await post({ target: '/upstream/m/v1/any', headers, body });
+    expect([answer.status, isQueued(answer)]).toEqual([200, true]);
+    expect(upstream.requests[0]?.body).toEqual(body);
+  });
+
   test.each([
     ['not what it says', 'gzip', Buffer.from('plain'), 400, 'bad_request'],
     ['broken off', 'gzip', gzipSync(plain).subarray(0, 20), 400, 'bad_request'],

@@ -104,7 +104,7 @@ export class Proxy {
     const { intake, passThrough, bypass, refusal, upstreamHeaders } = this.dependencies;
     const identity = identityOf(request);
     // 2
-    const body = await takeIn(request, id, intake);
+    const body = await takeIn(request, id, intake, match.modelSource === 'body');
     const model = await this.models.known(match, path, request, body);
     const isRefused = model === undefined;
     if (isRefused || bypass.covers(model)) {
