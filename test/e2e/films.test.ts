@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { monotonicMs } from '../../src/demo-model-server/pace.ts';
 import type { FilmObject } from '../../src/gateway/film-view.ts';
+import type { JobObject } from '../../src/gateway/job-object.ts';
 import { BerthSystem } from '../support/berth-system.ts';
 import { modelFailure, startDemoModelServer } from '../support/demo-model-server.ts';
 import type { RequestRecord, ScriptedModelServer } from '../support/demo-model-server.ts';
@@ -74,11 +76,23 @@ test('a film of 60 shots beside interactive traffic survives a kill of each proc
   const over = new AbortController();
   const shotsBegun = (): number =>
     demo.attempts().filter((request) => nameOf(request).startsWith('shot')).length;
+  /** When each chat that got its answer had been accepted, by the model server's clock. */
+  const acceptedAtMs = new Map<string, number>();
+  const clockMs = Date.now() - monotonicMs();
+  const ask = async (name: string): Promise<void> => {
+    const url = `${system.url}/v1/chat/completions`;
+    const answer = await fetch(url, ranked(name, 'interactive'));
+    await answer.text();
+    if (answer.status !== 200) return;
+    const id = String(answer.headers.get('x-berth-job-id'));
+    const { created_at: createdAt } = (await (
+      await fetch(`${system.url}/berth/jobs/${id}`)
+    ).json()) as JobObject;
+    acceptedAtMs.set(name, createdAt * 1000 - clockMs);
+  };
   const traffic = (async () => {
     for (let index = 0; !over.signal.aborted; index += 1) {
-      await fetch(`${system.url}/v1/chat/completions`, ranked(`chat ${index}`, 'interactive'))
-        .then(async (answer) => answer.text())
-        .catch(() => undefined);
+      await ask(`chat ${index}`).catch(() => undefined);
       const before = shotsBegun();
       await eventually(() => over.signal.aborted || shotsBegun() > before, {
         timeoutMs: 60_000,
@@ -125,6 +139,16 @@ test('a film of 60 shots beside interactive traffic survives a kill of each proc
   );
   expect(names.filter((name) => name.startsWith('chat')).length).toBeGreaterThan(10);
   expect(demo.overlaps).toBe(0);
+  // No chat waits for more than a shot that runs, or was given out just before the chat came.
+  const begun = demo.attempts().filter((request) => nameOf(request).startsWith('shot'));
+  const waits = [...acceptedAtMs].map(([name, acceptedAt]) => {
+    const run = demo.generations().find((request) => nameOf(request) === name);
+    const isBetween = ({ gpuStartedAtMs }: RequestRecord): boolean =>
+      Number(gpuStartedAtMs) > acceptedAt && Number(gpuStartedAtMs) < Number(run?.gpuStartedAtMs);
+    return begun.filter(isBetween).length;
+  });
+  expect(waits.length).toBeGreaterThan(10);
+  expect(Math.max(...waits)).toBeLessThanOrEqual(1);
   const taken = demo.generations().filter(isShot(60)).at(-1)?.body;
   expect(String(taken)).toMatch(/"before":"chatcmpl/);
 }, 120_000);
