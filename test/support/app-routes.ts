@@ -4,7 +4,7 @@ interface Layer {
   /** Where a router is mounted. */
   rawPath: string;
   handle: { stack?: Layer[] };
-  route?: { path: string | string[]; methods: Record<string, boolean> };
+  route?: { path: string; methods: Record<string, boolean> };
 }
 
 /** The routes that a server's Express application knows, as `get /berth/jobs/{id}`. */
@@ -18,8 +18,6 @@ function below({ rawPath, handle, route }: Layer, mount: string): string[] {
     const at = rawPath === '/' ? mount : `${mount}${rawPath}`;
     return (handle.stack ?? []).flatMap((layer) => below(layer, at));
   }
-  const paths = [route.path]
-    .flat()
-    .map((path) => `${mount}${path}`.replace(/(.)\/$/, '$1').replace(/:(\w+)/g, '{$1}'));
-  return Object.keys(route.methods).flatMap((method) => paths.map((path) => `${method} ${path}`));
+  const path = `${mount}${route.path}`.replace(/(.)\/$/, '$1').replace(/:(\w+)/g, '{$1}');
+  return Object.keys(route.methods).map((method) => `${method} ${path}`);
 }

@@ -45,13 +45,8 @@ const stream: Operation = {
   parameters: [...shared('JobId', 'Member', 'StreamPlace'), ...queryParameters(jobStreamQuery)],
   responses: {
     '200': {
-      description: 'The answer from that place on.',
+      description: "The answer from that place on; the status is the model server's.",
       headers: headers(jobHeaders),
-      content: anyBody,
-    },
-    '206': {
-      description: 'The same, when it does not begin with the first byte and its length is known.',
-      headers: headers({ ...jobHeaders, 'Content-Range': 'ContentRange' }),
       content: anyBody,
     },
     ...errors(404, 410, ...OUTCOMES),
