@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 test('the page shows every route and what it takes, without a complaint or a foreign request', async () => {
-  const context = await browser.newContext({ viewport: { width: 1200, height: 1000 } });
+  const context = await browser.newContext({ viewport: { width: 1200, height: 760 } });
   const page = await context.newPage();
   const { errors, requests } = listenTo(page);
   await page.goto(`${berth.url}/berth/docs`);
@@ -56,8 +56,9 @@ test('the page shows every route and what it takes, without a complaint or a for
   if (process.env.BERTH_SCREENSHOTS === '1') {
     await list.locator('.opblock-summary').first().click();
     await page.evaluate(
-      'window.scrollTo(0, document.querySelector("#operations-tag-jobs").offsetTop - 20)',
+      'document.activeElement.blur(); document.querySelector("#operations-tag-jobs").scrollIntoView()',
     );
+    await page.mouse.move(0, 0);
     await page.screenshot({ path: PICTURE });
   }
   await context.close();
