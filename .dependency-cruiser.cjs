@@ -68,11 +68,11 @@ module.exports = {
     ),
     only(
       'zod-in-one-place',
-      'only what was written down elsewhere is parsed with zod: configuration, key file, snapshot of the books, traces, films',
+      'only what was written down elsewhere is parsed with zod: configuration, key file, snapshot of the books, traces, requests to Berth itself',
       {
         path: '^(src|workers)/',
         pathNot:
-          '^src/(config/|cli/key-list\\.ts|adapters/redis/ledger-snapshot\\.ts|simulate/trace\\.ts|ingress/film-request\\.ts)',
+          '^src/(config/|cli/key-list\\.ts|adapters/redis/ledger-snapshot\\.ts|simulate/trace\\.ts|ingress/(api/|film-request\\.ts|request-terms\\.ts))',
       },
       { path: 'node_modules/zod' },
     ),

@@ -1,4 +1,31 @@
+import type { Outcome } from '../policy/outcome.ts';
 import type { EndedJob } from '../ports/ended-job.ts';
+import { jobPath } from './job-object.ts';
+
+/** The end of a job as it is posted. Times are whole unix seconds. */
+export interface JobEvent {
+  readonly type: `job.${Outcome}`;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly data: {
+    readonly id: string;
+    readonly object: 'job';
+    readonly state: Outcome;
+    readonly model: string;
+    readonly route: string;
+    readonly member: string;
+    readonly tier: string;
+    readonly band: string;
+    readonly base_priority: number;
+    readonly created_at: number;
+    readonly started_at: number | null;
+    readonly completed_at: number;
+    readonly attempts: number;
+    readonly error: { readonly code: string; readonly message: string } | null;
+    readonly urls: { readonly self: string; readonly result: string };
+    readonly metrics: { readonly queue_seconds: number; readonly gpu_seconds: number };
+  };
+}
 
 /**
  * The event of a job's end as it is posted, the same text at every attempt: `type`, `timestamp` and, as `data`, what
@@ -6,8 +33,8 @@ import type { EndedJob } from '../ports/ended-job.ts';
  */
 export function jobEvent(job: EndedJob): string {
   const { facts, outcome, createdMs, startedMs, endedMs } = job;
-  const self = `/berth/jobs/${job.jobId}`;
-  return JSON.stringify({
+  const self = jobPath(job.jobId);
+  const event: JobEvent = {
     type: `job.${outcome}`,
     timestamp: new Date(endedMs).toISOString(),
     data: {
@@ -31,7 +58,8 @@ export function jobEvent(job: EndedJob): string {
         gpu_seconds: job.gpuMs / 1000,
       },
     },
-  });
+  };
+  return JSON.stringify(event);
 }
 
 const unixSeconds = (ms: number): number => Math.floor(ms / 1000);

@@ -4,6 +4,8 @@ import express from 'express';
 import type { ErrorRequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
+import { openApiDocument } from './api/open-api-document.ts';
+import type { Readiness, ReadyCheck } from './api/ready-schema.ts';
 import { answerPreflight } from './cors.ts';
 import { drain } from './drain.ts';
 import { asGatewayError, sendError } from './error-response.ts';
@@ -18,21 +20,12 @@ import type { FilmRoutes } from './routes/films.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import type { Proxy } from './routes/proxy.ts';
 import type { UpgradeRoute } from './routes/upgrade.ts';
+import { apiRoutes } from './routes/api.ts';
 import { queueRoute } from './routes/queue.ts';
 import { serveUpgrades } from './upgrades.ts';
 
 /** The Prometheus text format. */
 const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-
-/** One thing readyz looks at. */
-export interface ReadyCheck {
-  name: string;
-  ok: boolean;
-  /** What is wrong and what to do, or what is right. */
-  detail: string;
-  /** A warning is shown but leaves the gateway ready. */
-  isWarning?: boolean;
-}
 
 /** What the HTTP side needs. */
 export interface IngressDependencies {
@@ -65,7 +58,8 @@ export function createIngress(dependencies: IngressDependencies): Server {
   app.get('/berth/readyz', async (_request, response) => {
     const checks = await dependencies.checks();
     const isReady = checks.every((check) => check.ok || check.isWarning === true);
-    response.status(isReady ? 200 : 503).json({ ready: isReady, checks });
+    const readiness: Readiness = { ready: isReady, checks };
+    response.status(isReady ? 200 : 503).json(readiness);
   });
   app.get('/berth/metrics', async (_request, response) => {
     response.setHeader('Content-Type', METRICS_TYPE);
@@ -74,6 +68,7 @@ export function createIngress(dependencies: IngressDependencies): Server {
   app.get('/berth/queue', queueRoute(dependencies.plan));
   app.use('/berth/jobs', jobRoutes(dependencies.jobs));
   app.use('/berth/films', dependencies.films.router());
+  app.use('/berth', apiRoutes(openApiDocument({ bands: dependencies.jobs.bands })));
   app.use(
     BOARD_PATH,
     (request, response, next) => {

@@ -16,20 +16,45 @@ const headerValue = z
   .max(8192)
   .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'not the value of a header');
 
-const shot = z.strictObject({
-  path: z.string().min(1).max(8192),
-  method: z.enum(['POST', 'GET', 'PUT', 'PATCH', 'DELETE']).default('POST'),
-  headers: z.record(headerName, headerValue).default({}),
-  body: z.record(z.string(), z.unknown()).nullish(),
-  take: z
-    .array(z.strictObject({ from: pointer, to: pointer.min(1) }))
-    .max(100)
-    .default([]),
-});
-const film = z.strictObject({ shots: z.array(shot).min(1).max(MOST_SHOTS) });
+/** A shot of the request that makes a film. */
+export const askedShotSchema = z
+  .strictObject({
+    path: z
+      .string()
+      .min(1)
+      .max(8192)
+      .describe('Any path that a GPU works on, with its query.')
+      .meta({ examples: ['/v1/images/generations'] }),
+    method: z.enum(['POST', 'GET', 'PUT', 'PATCH', 'DELETE']).default('POST'),
+    headers: z
+      .record(headerName, headerValue)
+      .default({})
+      .describe('What goes along; the content is JSON unless it says otherwise.'),
+    body: z.record(z.string(), z.unknown()).nullish(),
+    take: z
+      .array(
+        z.strictObject({
+          from: pointer.describe('Where the value stands in that result.'),
+          to: pointer
+            .min(1)
+            .describe('Where it goes in this body; `/-` adds to the end of a list.'),
+        }),
+      )
+      .max(100)
+      .default([])
+      .describe(
+        'Values from the result before it, by JSON Pointer (RFC 6901); not of the first shot.',
+      ),
+  })
+  .describe('A shot before it is a job.');
+
+/** The request that makes a film. */
+export const askedFilmSchema = z
+  .strictObject({ shots: z.array(askedShotSchema).min(1).max(MOST_SHOTS) })
+  .describe('A chain of requests of which one at a time waits or runs.');
 
 /** One shot as it was asked for. */
-export type AskedShot = z.infer<typeof shot>;
+export type AskedShot = z.infer<typeof askedShotSchema>;
 
 /** Reads the request that makes a film. Throws GatewayError `bad_request` that names the field at fault. */
 export function readFilm(bytes: Buffer): AskedShot[] {
@@ -39,7 +64,7 @@ export function readFilm(bytes: Buffer): AskedShot[] {
   } catch {
     throw new GatewayError('bad_request', 'the body is not JSON');
   }
-  const read = film.safeParse(json);
+  const read = askedFilmSchema.safeParse(json);
   if (read.success) {
     const [first] = read.data.shots;
     if (first !== undefined && first.take.length > 0)

@@ -36,7 +36,8 @@ export interface IdentityRules {
 /** The member of requests that name none, while no keys are configured. */
 export const SHARED_MEMBER = 'shared';
 
-const LONGEST_MEMBER = 128;
+/** Longest name of a member, in characters. */
+export const LONGEST_MEMBER = 128;
 const LOWEST_TIER = 'free';
 const HEADERS = { member: 'x-berth-member', tier: 'x-berth-tier' } as const;
 

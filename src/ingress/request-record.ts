@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestEnd, Telemetry } from '../ports/telemetry.ts';
-import { statusOf } from './error-response.ts';
+import { statusOf } from './error-table.ts';
 import type { HttpResponseSink } from './response-sink.ts';
 
 /** What is known of a request beside its response; filled in as it becomes known. */

@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type * as z from 'zod';
 import { GatewayError } from '../errors.ts';
+import {
+  cancelAfterHeader,
+  idempotencyKeyHeader,
+  startDeadlineHeader,
+} from './api/request-headers.ts';
 import type { IdempotencyKey, JobDeadlines } from '../ports/job-queue.ts';
 
 /** How a client wants its answer, and until when it is of use to it. */
@@ -30,11 +36,6 @@ export const USUAL_TERMS: RequestTerms = {
 
 /** Longest wait before a 202, in seconds. */
 const LONGEST_WAIT_SECONDS = 3600;
-/** Latest deadline from now, in ms. */
-const LONGEST_MS = 366 * 86_400_000;
-const LONGEST_KEY = 255;
-const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const TIME = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
 /**
  * Reads `Prefer`, `Idempotency-Key`, `X-Berth-Start-Deadline` and `Cancel-After`. A preference that cannot be read does
@@ -44,8 +45,8 @@ export function termsOf(request: IncomingMessage, keyed: KeyedRequest): RequestT
   const preferences = preferencesOf(request.headersDistinct.prefer ?? []);
   const isAsync = preferences.has('respond-async');
   const wait = preferences.get('wait') ?? '';
-  const start = startDeadline(single(request, 'X-Berth-Start-Deadline'));
-  const cancelAfterMs = cancelAfter(single(request, 'Cancel-After'));
+  const start = read(request, 'X-Berth-Start-Deadline', startDeadlineHeader);
+  const cancelAfterMs = read(request, 'Cancel-After', cancelAfterHeader);
   return {
     isAsync,
     waitSeconds:
@@ -74,45 +75,26 @@ function idempotencyOf(
   request: IncomingMessage,
   { member, bodySha256 }: KeyedRequest,
 ): IdempotencyKey | undefined {
-  const key = single(request, 'Idempotency-Key');
+  const key = read(request, 'Idempotency-Key', idempotencyKeyHeader);
   if (key === undefined) return undefined;
-  if (key.length === 0 || key.length > LONGEST_KEY)
-    throw bad('Idempotency-Key', `has 1 to ${LONGEST_KEY} characters`);
   return {
     name: hashOf([member, key]),
     request: hashOf([request.method, request.url, bodySha256]),
   };
 }
 
-function startDeadline(text: string | undefined): JobDeadlines['start'] {
-  if (text === undefined) return undefined;
-  if (/^\d{1,12}(?:\.\d{1,3})?$/.test(text) && isInTime(Number(text) * 1000))
-    return { withinMs: Math.round(Number(text) * 1000) };
-  const byMs = TIME.test(text) ? Date.parse(text.replace(' ', 'T')) : NaN;
-  if (Number.isNaN(byMs) || byMs > Date.now() + LONGEST_MS)
-    throw bad('X-Berth-Start-Deadline', 'is a number of seconds above 0, or a time of RFC 3339');
-  return { byMs };
-}
-
-function cancelAfter(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const [, number, unit = 's'] = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? [];
-  const ms = Math.round(Number(number) * UNIT_MS[unit as keyof typeof UNIT_MS]);
-  if (!isInTime(ms))
-    throw bad(
-      'Cancel-After',
-      'is a number of seconds above 0, or one with a unit: 90s, 15m, 2h, 1d',
-    );
-  return ms;
-}
-
-const isInTime = (ms: number): boolean => ms > 0 && ms <= LONGEST_MS;
-
-/** The value of a header that may come once. */
-function single(request: IncomingMessage, name: string): string | undefined {
-  const values = request.headersDistinct[name.toLowerCase()] ?? [];
-  if (values.length > 1) throw bad(name, 'came more than once');
-  return values[0]?.trim();
+/** A header that may come once, as its schema reads it. */
+function read<Value>(
+  request: IncomingMessage,
+  name: string,
+  schema: z.ZodType<Value, string>,
+): Value | undefined {
+  const [value, ...others] = request.headersDistinct[name.toLowerCase()] ?? [];
+  if (others.length > 0) throw bad(name, 'came more than once');
+  if (value === undefined) return undefined;
+  const found = schema.safeParse(value.trim());
+  if (found.success) return found.data;
+  throw bad(name, found.error.issues[0]?.message ?? 'cannot be read');
 }
 
 const bad = (header: string, what: string): GatewayError =>

@@ -18,7 +18,8 @@ export type RouteMatch =
 /** The model behind `/comfyui/`, as llama-swap calls it. */
 export const COMFY_MODEL = 'comfyui_auto';
 
-const BODY_ROUTES: readonly [kind: JobKind, paths: readonly string[]][] = [
+/** Routes whose model stands in the body of a POST. */
+export const bodyRoutes: readonly [kind: JobKind, paths: readonly string[]][] = [
   [
     'text',
     [
@@ -53,16 +54,17 @@ const BODY_ROUTES: readonly [kind: JobKind, paths: readonly string[]][] = [
     ['/v1/images/generations', '/v1/images/edits', '/sdapi/v1/txt2img', '/sdapi/v1/img2img'],
   ],
 ];
-const QUERY_ROUTES: readonly [kind: JobKind, path: string][] = [
+/** Routes whose model stands in the query of a GET. */
+export const queryRoutes: readonly [kind: JobKind, path: string][] = [
   ['audio', '/v1/audio/voices'],
   ['image', '/sdapi/v1/loras'],
   ['text', '/props'],
 ];
 
 const POSTS = new Map(
-  BODY_ROUTES.flatMap(([kind, paths]) => paths.map((path) => [path, kind] as const)),
+  bodyRoutes.flatMap(([kind, paths]) => paths.map((path) => [path, kind] as const)),
 );
-const GETS = new Map(QUERY_ROUTES.map(([kind, path]) => [path, kind] as const));
+const GETS = new Map(queryRoutes.map(([kind, path]) => [path, kind] as const));
 /** Paths below a model that llama-swap never loads a model for (its default `ignorePaths`). */
 const STATIC_ENDING = /\.(?:js|json|css|png|gif|jpe?g|ico|txt)$/i;
 

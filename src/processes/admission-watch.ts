@@ -2,7 +2,7 @@ import type { PoolStatus } from '../adapters/redis/pool-status.ts';
 import type { RedisHealth } from '../adapters/redis/redis-health.ts';
 import type { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import type { RejectCode } from '../errors.ts';
-import type { ReadyCheck } from '../ingress/app.ts';
+import type { ReadyCheck } from '../ingress/api/ready-schema.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
 
 const LOOK_MS = 500;

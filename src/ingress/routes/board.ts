@@ -2,7 +2,9 @@ import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { ExpressAdapter } from '@bull-board/express';
 import type { Request, RequestHandler, Response } from 'express';
-import { asGatewayError, statusOf } from '../error-response.ts';
+import { asGatewayError } from '../error-response.ts';
+import { statusOf } from '../error-table.ts';
+import { setPageHeaders } from '../page-headers.ts';
 
 /** Public path of the board. */
 export const BOARD_PATH = '/berth/board';
@@ -24,17 +26,6 @@ const OFFERED = { allowRetries: true, allowCompletedRetries: false };
 
 /** Bull Board's page asks a foreign server for fonts; ours asks nobody, and does with those of the system. */
 const FOREIGN_LINK = /<link\s[^>]*href="https?:[^>]*>/g;
-
-const CONTENT_POLICY = [
-  "default-src 'self'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "font-src 'self' data:",
-  "base-uri 'self'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
 
 /**
  * Bull Board over our queues: to look at, and to run one failed job again. The server refuses every other write,
@@ -62,11 +53,7 @@ export function boardRoutes(queues: readonly BoardQueue[]): RequestHandler[] {
 }
 
 const onlyLookAndRetry: RequestHandler = (request, response, next) => {
-  response.setHeader('Content-Security-Policy', CONTENT_POLICY);
-  response.setHeader('X-Frame-Options', 'DENY');
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  response.setHeader('Referrer-Policy', 'no-referrer');
-  response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+  setPageHeaders(response);
   const isRead = request.method === 'GET' || request.method === 'HEAD';
   const retry = request.method === 'PUT' ? RETRY.exec(request.path)?.[1] : undefined;
   if (isFromOtherSite(request, isRead))

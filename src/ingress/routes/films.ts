@@ -13,6 +13,7 @@ import { templateOf } from '../../gateway/shot-facts.ts';
 import type { Rules } from '../../policy/rules.ts';
 import type { BodyStore } from '../../ports/body-store.ts';
 import type { FilmRecord, FilmStore } from '../../ports/film-store.ts';
+import type { FilmList } from '../api/film-schemas.ts';
 import { INLINE_BYTES } from '../body-intake.ts';
 import { drain } from '../drain.ts';
 import { asGatewayError, sendError } from '../error-response.ts';
@@ -125,8 +126,10 @@ export class FilmRoutes {
       throw error;
     }
     const film = await this.dependencies.films.read(id);
+    if (film === undefined)
+      throw new GatewayError('redis_unavailable', 'the film was lost as soon as it was made');
     response.setHeader('Location', filmPath(id));
-    response.status(202).json(film === undefined ? { id } : await this.filmObject(film));
+    response.status(202).json(await this.filmObject(film));
   }
 
   private async list(request: Request, response: Response): Promise<void> {
@@ -135,7 +138,8 @@ export class FilmRoutes {
     const records = await Promise.all(ids.map(async (id) => films.read(id)));
     const known = records.filter((film) => film !== undefined);
     const data = await Promise.all(known.map(async (film) => this.summary(film)));
-    response.json({ object: 'list', data });
+    const list: FilmList = { object: 'list', data };
+    response.json(list);
   }
 
   private async show(request: Request, response: Response): Promise<void> {

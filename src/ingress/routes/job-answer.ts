@@ -8,6 +8,9 @@ import type { ResponseSink } from '../../gateway/relay-response.ts';
 import { hasEnded } from '../../gateway/watch-job.ts';
 import type { JobRecord } from '../../ports/job-records.ts';
 import type { ResponseHead } from '../../ports/response-log.ts';
+import { jobStreamQuery } from '../api/job-queries.ts';
+import { readQuery } from '../api/read-query.ts';
+import { streamPlaceHeader } from '../api/request-headers.ts';
 import { byteRange } from '../byte-range.ts';
 import { sendError } from '../error-response.ts';
 import type { JobRoutesDependencies } from '../job-reading.ts';
@@ -15,7 +18,6 @@ import { jobHeaders } from '../job-sink.ts';
 import { visibleJob } from '../job-scope.ts';
 import { partSink } from '../part-sink.ts';
 import type { Part } from '../part-sink.ts';
-import { QueryReader } from '../query-reader.ts';
 import { HttpResponseSink } from '../response-sink.ts';
 
 /** `GET /berth/jobs/{id}/result` and `/stream`: the answer of the model server, whole or as far as it has come. */
@@ -68,7 +70,7 @@ function resultRoute(dependencies: JobRoutesDependencies): RequestHandler {
 function streamRoute(dependencies: JobRoutesDependencies): RequestHandler {
   return async (request, response) => {
     const record = await visibleJob(request, String(request.params.id), dependencies.records);
-    const from = new QueryReader(request).whole('offset') ?? lastByte(request, record);
+    const from = readQuery(request, jobStreamQuery).offset ?? lastByte(request, record);
     if (hasEnded(record)) requireAnswer(record);
     if (record.answer?.isWhole === true && from > record.answer.bytes) {
       const message = `the answer has ${record.answer.bytes} bytes`;
@@ -126,16 +128,14 @@ async function headOf({ id }: JobRecord, { reader }: JobRoutesDependencies): Pro
 function lastByte(request: Request, { answer }: JobRecord): number {
   const text = headerOf(request.rawHeaders, 'last-event-id')?.trim() ?? '';
   if (text === '') return 0;
-  const [, run, offset] = /^(?:(\d{1,9})-)?(\d{1,15})$/.exec(text) ?? [];
+  const { data: place } = streamPlaceHeader.safeParse(text);
   // Nothing of an earlier run was shown to anybody.
-  const isOther = run !== undefined && answer !== null && Number(run) !== answer.run;
-  if (offset === undefined || isOther)
+  const isOther = place?.run !== undefined && answer !== null && place.run !== answer.run;
+  if (place === undefined || isOther)
     throw new GatewayError(
       'bad_request',
       'the header Last-Event-ID names no place in this answer',
-      {
-        param: 'Last-Event-ID',
-      },
+      { param: 'Last-Event-ID' },
     );
-  return Number(offset);
+  return place.offset;
 }

@@ -2,22 +2,19 @@ import { Router } from 'express';
 import type { Request, RequestHandler, Response } from 'express';
 import { jobObject } from '../../gateway/job-object.ts';
 import { hasEnded, watchJob } from '../../gateway/watch-job.ts';
-import { states } from '../../policy/outcome.ts';
 import type { JobRecord } from '../../ports/job-records.ts';
+import { jobListQuery, jobQuery } from '../api/job-queries.ts';
+import type { JobList } from '../api/job-schemas.ts';
+import { readQuery } from '../api/read-query.ts';
 import { entityTag, tagsIn } from '../entity-tag.ts';
 import type { JobRoutesDependencies } from '../job-reading.ts';
 import { noSuchJob, scopeOf, visibleJob } from '../job-scope.ts';
-import { QueryReader } from '../query-reader.ts';
 import { sendJson } from '../send-json.ts';
 import { jobAnswerRoutes } from './job-answer.ts';
 import { jobEventsRoute } from './job-events.ts';
 
-/** Longest wait for a change, in seconds. */
-const LONGEST_WAIT_SECONDS = 60;
 /** How long a cancel waits for the running job's end, in ms. */
 const CANCEL_MS = 5000;
-const PAGE = 20;
-const LARGEST_PAGE = 100;
 
 /** Everything below `/berth/jobs`: jobs as their clients follow, read and cancel them. */
 export function jobRoutes(dependencies: JobRoutesDependencies): Router {
@@ -34,22 +31,26 @@ const idOf = (request: Request): string => String(request.params.id);
 
 /** `GET /berth/jobs`: the member's jobs, newest first, a page at a time. */
 function listRoute({ records, positions, bands }: JobRoutesDependencies): RequestHandler {
+  const schema = jobListQuery(bands);
   return async (request, response) => {
-    const query = new QueryReader(request);
-    const own = scopeOf(request);
-    const limit = query.whole('limit', LARGEST_PAGE) ?? PAGE;
+    const query = readQuery(request, schema);
     const page = await records.list({
-      member: own ?? query.text('member'),
-      states: query.words('state', states),
-      model: query.text('model'),
-      band: query.words('band', bands)?.[0] ?? null,
-      before: query.whole('cursor'),
-      limit: Math.max(1, limit),
+      member: scopeOf(request) ?? query.member ?? null,
+      states: query.state ?? null,
+      model: query.model ?? null,
+      band: query.band ?? null,
+      before: query.cursor ?? null,
+      limit: query.limit,
     });
     const data = page.jobs.map(async (record) => jobObject(record, await positions.of(record.id)));
     const next = page.next === null ? null : String(page.next);
-    const list = { object: 'list', data: await Promise.all(data), has_more: next !== null };
-    sendJson(request, response, 200, { ...list, next_cursor: next });
+    const list: JobList = {
+      object: 'list',
+      data: await Promise.all(data),
+      has_more: next !== null,
+      next_cursor: next,
+    };
+    sendJson(request, response, 200, list);
   };
 }
 
@@ -64,7 +65,7 @@ function readRoute(dependencies: JobRoutesDependencies): RequestHandler {
   const { records, positions, stopping } = dependencies;
   return async (request, response) => {
     const known = tagsIn(request.headers['if-none-match']);
-    const waitSeconds = new QueryReader(request).whole('wait', LONGEST_WAIT_SECONDS) ?? 0;
+    const { wait: waitSeconds } = readQuery(request, jobQuery);
     let record = await visibleJob(request, idOf(request), records);
     // 1
     const isOld =
