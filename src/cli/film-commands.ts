@@ -2,7 +2,6 @@ import type { Command } from 'commander';
 import { idArgument, runWithClient, several, withClient } from './client-command.ts';
 import { FILM_CHANGES, filmChange, filmStatus } from './film-change.ts';
 import type { FilmChange } from './film-change.ts';
-import { filmRun } from './film-run.ts';
 import type { FilmRunOptions } from './film-run.ts';
 
 const SAID: Readonly<Record<FilmChange, string>> = {
@@ -29,9 +28,11 @@ export function addFilmCommands(berth: Command): void {
     .option('--intent <intent>', 'what it is for; default: film-shot')
     .option('--priority <priority>', 'a whole number, or the name of a band')
     .option('--tier <tier>', 'of the member that a trusted key speaks for')
-    .action(async (file: string, options: FilmRunOptions) =>
-      runWithClient(options, (client, terminal) => filmRun(client, terminal, file, options)),
-    );
+    .action(async (file: string, options: FilmRunOptions) => {
+      // It brings the rules of a film's request along, which take a while to load.
+      const { filmRun } = await import('./film-run.ts');
+      await runWithClient(options, (client, terminal) => filmRun(client, terminal, file, options));
+    });
 
   withClient(film.command('status'))
     .description('Where a film stands.')

@@ -1,7 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { editKeys, readKeyEntries } from '../config/edit-keys.ts';
-import { configPath, loadConfig } from '../config/load.ts';
-import { keyEntry, KeyListError, keyTable, newKey, withKey, withoutKey } from './key-list.ts';
+import { CommandError } from './command-error.ts';
 import type { KeyEntry } from './key-list.ts';
 
 interface AddOptions extends Omit<KeyEntry, 'name' | 'sha256' | 'caps' | 'maxPriority'> {
@@ -13,7 +11,10 @@ const out = (text: string): void => void process.stdout.write(text);
 /** Beside the result, so that the result alone can be piped. */
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
-/** Adds what an operator does to Berth's configuration and records: `keys`, `trace` and `webhooks`. */
+/**
+ * Adds what an operator does to Berth's configuration and records: `keys`, `trace` and `webhooks`. What they need is loaded
+ * when they run: it takes longer than all that the other commands do.
+ */
 export function addOperatorCommands(berth: Command): void {
   const keys = berth.command('keys').description('API keys in the file that BERTH_CONFIG names.');
 
@@ -27,8 +28,10 @@ export function addOperatorCommands(berth: Command): void {
     .option('--max-priority <points>', 'ceiling in points, or none; default: 100', pointsOrNone)
     .option('--may-assert <headers>', 'member, tier or member,tier: what its headers may say', list)
     .option('--admin', 'opens the board and the admin routes')
-    .action((name: string, options: AddOptions) => {
-      const file = requiredFile();
+    .action(async (name: string, options: AddOptions) => {
+      const { keyEntry, newKey, withKey } = await import('./key-list.ts');
+      const { editKeys } = await import('../config/edit-keys.ts');
+      const file = await requiredFile();
       const key = newKey();
       const { maxPriority, ...others } = options;
       const ceiling = maxPriority === 'none' ? null : maxPriority;
@@ -41,14 +44,20 @@ export function addOperatorCommands(berth: Command): void {
   keys
     .command('list')
     .description('Shows the keys, without anything secret.')
-    .action(() => out(keyTable(readKeyEntries<KeyEntry>(requiredFile()))));
+    .action(async () => {
+      const { keyTable } = await import('./key-list.ts');
+      const { readKeyEntries } = await import('../config/edit-keys.ts');
+      out(keyTable(readKeyEntries<KeyEntry>(await requiredFile())));
+    });
 
   keys
     .command('remove')
     .description('Takes a key away.')
     .argument('<name>', 'as `keys list` shows it')
-    .action((name: string) => {
-      const file = requiredFile();
+    .action(async (name: string) => {
+      const { withoutKey } = await import('./key-list.ts');
+      const { editKeys } = await import('../config/edit-keys.ts');
+      const file = await requiredFile();
       let leftCount = 0;
       editKeys<KeyEntry>(file, (entries) => {
         const left = withoutKey(entries, name);
@@ -65,7 +74,7 @@ export function addOperatorCommands(berth: Command): void {
     .description('Writes the jobs that ran into a file for `npm run simulate -- --trace`.')
     .argument('<file>', 'JSON lines; an old one of that name is replaced')
     .action(async (file: string) => {
-      // Loaded for this alone: it brings Redis' client along.
+      const { loadConfig } = await import('../config/load.ts');
       const { recordTrace } = await import('./record-trace.ts');
       for (const line of await recordTrace(loadConfig(), file)) say(line);
     });
@@ -77,6 +86,7 @@ export function addOperatorCommands(berth: Command): void {
     .description('Prints the secret that webhooks are signed with (Standard Webhooks).')
     .action(async () => {
       const { loadWebhookSecret } = await import('../adapters/storage/seal.ts');
+      const { loadConfig } = await import('../config/load.ts');
       const { dataDir, sealingSecret } = loadConfig();
       out(`${await loadWebhookSecret(dataDir, sealingSecret ?? undefined)}\n`);
     });
@@ -101,10 +111,11 @@ function list(text: string): KeyEntry['mayAssert'] {
   });
 }
 
-function requiredFile(): string {
+async function requiredFile(): Promise<string> {
+  const { configPath } = await import('../config/load.ts');
   const file = configPath();
   if (file !== null) return file;
-  throw new KeyListError(
+  throw new CommandError(
     'BERTH_CONFIG is not set, so Berth reads no keys: choose a file and start Berth and this ' +
       'command with it, for example BERTH_CONFIG=berth.config.json',
   );
