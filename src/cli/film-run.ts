@@ -60,7 +60,10 @@ export async function filmRun(
     options.out === undefined
       ? undefined
       : new FilmResults(client, terminal, options.out, notesFile);
-  const film = await followFilm(client, terminal, id, results);
+  const film = await followFilm(client, terminal, id, results).catch((error: unknown) => {
+    if (!(error instanceof Refusal) || error.status !== 404) throw error;
+    throw new CommandError(`the film ${id} is not kept any more; --new starts another one`);
+  });
   // 3
   const advice = filmAdvice(film);
   if (advice !== undefined) terminal.say(`berth: ${advice}; then the same command follows it`);

@@ -4,6 +4,8 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import type { JobObject } from '../../src/gateway/job-object.ts';
 import type { FilmObject } from '../../src/gateway/film-view.ts';
+import { newNotes, writeNotes } from '../../src/cli/film-state.ts';
+import { readShots } from '../../src/cli/shots-file.ts';
 import { BIN, startCommand } from '../support/berth-command.ts';
 import type { BerthCommand, CommandEnd } from '../support/berth-command.ts';
 import { BerthSystem } from '../support/berth-system.ts';
@@ -208,11 +210,16 @@ test('what cannot be is said in one line: a bad shot, a wrong key, an id of nobo
     `${shot('demo-chat-small')}\n${shot('none')}\n`,
   );
   const nobodys = '0f8b6c1e-3c1d-4b1e-9a57-2d9f0c6e7a41';
+  const gone = Buffer.from(shot('demo-chat-small'));
+  writeFileSync(path.join(folder, 'gone.jsonl'), gone);
+  const notes = newNotes(readShots(gone).sha256, system.url);
+  writeNotes(path.join(folder, 'gone.jsonl.film.json'), { ...notes, film: nobodys });
   const said = await Promise.all([
     start(['film', 'run', 'bad.jsonl']).end,
     start(['film', 'run', 'no-model.jsonl']).end,
     start(['queue'], { BERTH_KEY: 'another' }).end,
     start(['watch', nobodys]).end,
+    start(['film', 'run', 'gone.jsonl']).end,
     start(['film', 'skip', nobodys], { BERTH_URL: 'http://127.0.0.1:9' }).end,
   ]);
   expect(said.map(({ status, stdout }) => [status, stdout])).toEqual(said.map(() => [1, '']));
@@ -221,5 +228,6 @@ test('what cannot be is said in one line: a bad shot, a wrong key, an id of nobo
   expect(errors[1]).toMatch(/^berth: line 2: body\.model: [^\n]*none[^\n]*\n$/);
   expect(errors[2]).toMatch(/^berth: [^\n]+ \(unauthorized, 401\)\n$/);
   expect(errors[3]).toMatch(/^berth: there is no such job \(job_not_found, 404\)\n$/);
-  expect(errors[4]).toMatch(/^berth: http:\/\/127\.0\.0\.1:9 cannot be reached: [^\n]+\n$/);
+  expect(errors[4]).toMatch(/\nberth: the film [^\n]+ is not kept any more; --new [^\n]+\n$/);
+  expect(errors[5]).toMatch(/^berth: http:\/\/127\.0\.0\.1:9 cannot be reached: [^\n]+\n$/);
 });
