@@ -50,8 +50,11 @@ module.exports = {
     ),
     only(
       'undici-in-one-place',
-      'only adapters/upstream calls out',
-      { path: '^(src|workers)/', pathNot: '^src/adapters/upstream/' },
+      'only adapters/upstream calls out, and the command line, which calls Berth',
+      {
+        path: '^(src|workers)/',
+        pathNot: '^src/(adapters/upstream/|cli/berth-client\\.ts)',
+      },
       { path: 'node_modules/undici' },
     ),
     only(

@@ -1,12 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type * as z from 'zod';
 import { keyRule, type keySchema } from '../config/key-schema.ts';
+import { CommandError } from './command-error.ts';
+import { textTable } from './text-table.ts';
 
 /** One entry of `keys`, as it stands in the configuration file. */
 export type KeyEntry = z.input<typeof keySchema>;
 
 /** A change of the list that cannot be made; the message is one line for the operator. */
-export class KeyListError extends Error {}
+export class KeyListError extends CommandError {}
 
 /** A new key: `berth_` and 32 random bytes. It is shown once and stored nowhere. */
 export function newKey(): string {
@@ -38,25 +40,17 @@ export function withoutKey(entries: readonly KeyEntry[], name: string): KeyEntry
 
 /** The list as a table, one line a key, with what was left out filled in; no hash is shown. */
 export function keyTable(entries: readonly KeyEntry[]): string {
-  const rows = [
-    ['NAME', 'MEMBER', 'TIER', 'DEFAULT', 'CEILING', 'MAY ASSERT', 'ADMIN'],
-    ...entries
-      .map(keyRule)
-      .map((key) => [
-        key.name,
-        key.member,
-        key.tier,
-        String(key.defaultPriority),
-        String(key.maxPriority ?? 'none'),
-        key.mayAssert.join(',') || '-',
-        key.isAdmin ? 'yes' : 'no',
-      ]),
-  ];
-  const widths = (rows[0] ?? []).map((_head, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  return rows
-    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
-    .map((line) => `${line.trimEnd()}\n`)
-    .join('');
+  const head = ['NAME', 'MEMBER', 'TIER', 'DEFAULT', 'CEILING', 'MAY ASSERT', 'ADMIN'];
+  const rows = entries
+    .map(keyRule)
+    .map((key) => [
+      key.name,
+      key.member,
+      key.tier,
+      String(key.defaultPriority),
+      String(key.maxPriority ?? 'none'),
+      key.mayAssert.join(',') || '-',
+      key.isAdmin ? 'yes' : 'no',
+    ]);
+  return textTable(head, rows);
 }

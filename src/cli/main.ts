@@ -1,126 +1,36 @@
-import { Command, InvalidArgumentError } from 'commander';
-import { loadWebhookSecret } from '../adapters/storage/seal.ts';
+import { Command } from 'commander';
 import { ConfigurationError } from '../config/configuration-error.ts';
-import { editKeys, readKeyEntries } from '../config/edit-keys.ts';
-import { configPath, loadConfig } from '../config/load.ts';
-import { keyEntry, KeyListError, keyTable, newKey, withKey, withoutKey } from './key-list.ts';
-import type { KeyEntry } from './key-list.ts';
-import { recordTrace, TraceError } from './record-trace.ts';
+import { CommandError } from './command-error.ts';
+import { addFilmCommands } from './film-commands.ts';
+import { addJobCommands } from './job-commands.ts';
+import { addOperatorCommands } from './operator-commands.ts';
 
-interface AddOptions extends Omit<KeyEntry, 'name' | 'sha256' | 'caps' | 'maxPriority'> {
-  /** Commander hands out no null. */
-  maxPriority?: number | 'none';
-}
-
-const out = (text: string): void => void process.stdout.write(text);
-/** Beside the result, so that the result alone can be piped. */
-const say = (text: string): void => void process.stderr.write(`${text}\n`);
-
-/** `npm run berth -- …`: what an operator does to the configuration from the command line. */
-const berth = new Command('berth').description('Tools for the operator of Berth.');
-const keys = berth.command('keys').description('API keys in the file that BERTH_CONFIG names.');
-
-keys
-  .command('add')
-  .description('Makes a key, prints it once and stores its SHA-256.')
-  .argument('<name>', 'what logs and the operator call it')
-  .option('--member <member>', 'the member its jobs run for; default: the name')
-  .option('--tier <tier>', 'tier of its jobs; default: free')
-  .option('--default-priority <points>', 'points of a request that names no priority', points)
-  .option('--max-priority <points>', 'ceiling in points, or none; default: 100', pointsOrNone)
-  .option('--may-assert <headers>', 'member, tier or member,tier: what its headers may say', list)
-  .option('--admin', 'opens the board and the admin routes')
-  .action((name: string, options: AddOptions) => {
-    const file = requiredFile();
-    const key = newKey();
-    const { maxPriority, ...others } = options;
-    const ceiling = maxPriority === 'none' ? null : maxPriority;
-    const settings = ceiling === undefined ? others : { ...others, maxPriority: ceiling };
-    editKeys<KeyEntry>(file, (entries) => withKey(entries, keyEntry(name, key, settings)));
-    say(`${name} is in ${file}; a running Berth takes it within 5 s. The key, shown this once:`);
-    out(`${key}\n`);
-  });
-
-keys
-  .command('list')
-  .description('Shows the keys, without anything secret.')
-  .action(() => out(keyTable(readKeyEntries<KeyEntry>(requiredFile()))));
-
-keys
-  .command('remove')
-  .description('Takes a key away.')
-  .argument('<name>', 'as `keys list` shows it')
-  .action((name: string) => {
-    const file = requiredFile();
-    let leftCount = 0;
-    editKeys<KeyEntry>(file, (entries) => {
-      const left = withoutKey(entries, name);
-      leftCount = left.length;
-      return left;
-    });
-    say(`${name} is out of ${file}; a running Berth forgets it within 5 s.`);
-    if (leftCount === 0) say('No key is left: Berth now serves its own machine alone, to anybody.');
-  });
-
-berth
-  .command('trace')
-  .description('Writes the jobs that ran into a file for `npm run simulate -- --trace`.')
-  .argument('<file>', 'JSON lines; an old one of that name is replaced')
-  .action(async (file: string) => {
-    for (const line of await recordTrace(loadConfig(), file)) say(line);
-  });
-
-berth
-  .command('webhooks')
-  .description('What receivers of webhooks need.')
-  .command('secret')
-  .description('Prints the secret that webhooks are signed with (Standard Webhooks).')
-  .action(async () => {
-    const { dataDir, sealingSecret } = loadConfig();
-    out(`${await loadWebhookSecret(dataDir, sealingSecret ?? undefined)}\n`);
-  });
-
-function points(text: string): number {
-  if (!/^[+-]?[0-9]{1,5}$/.test(text))
-    throw new InvalidArgumentError('a whole number from -10000 to 10000 is needed.');
-  return Number(text);
-}
-
-function pointsOrNone(text: string): number | 'none' {
-  return text === 'none' ? text : points(text);
-}
-
-function list(text: string): KeyEntry['mayAssert'] {
-  return text.split(',').map((word) => {
-    const header = word.trim();
-    if (header !== 'member' && header !== 'tier')
-      throw new InvalidArgumentError('member, tier or member,tier is needed.');
-    return header;
-  });
-}
-
-function requiredFile(): string {
-  const file = configPath();
-  if (file !== null) return file;
-  throw new KeyListError(
-    'BERTH_CONFIG is not set, so Berth reads no keys: choose a file and start Berth and this ' +
-      'command with it, for example BERTH_CONFIG=berth.config.json',
-  );
-}
+/** `npm run berth -- …` and `bin/berth …`: jobs and films from the command line, and what an operator does there. */
+const berth = new Command('berth').description(
+  'Jobs and films of a Berth, and tools for its operator.',
+);
+addJobCommands(berth);
+addFilmCommands(berth);
+addOperatorCommands(berth);
 
 /** What a person can act on is one line; anything else is a bug and keeps its stack. */
 function explain(error: unknown): string[] {
   if (error instanceof ConfigurationError) return [...error.lines];
-  if (error instanceof KeyListError || error instanceof TraceError) return [error.message];
+  if (error instanceof CommandError) return [error.message];
   const { code, syscall } = error as NodeJS.ErrnoException;
   if (code === undefined || syscall === undefined) throw error;
   const hint = code === 'EBUSY' ? '; mount its folder instead of the file itself' : '';
   return [`the file cannot be changed: ${code} at ${syscall}${hint}`];
 }
 
+// Whoever reads the output may have had enough of it.
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) =>
+  process.exit(code === 'EPIPE' ? 0 : 1),
+);
+
 try {
   await berth.parseAsync(process.argv);
 } catch (error) {
-  for (const line of explain(error)) say(`berth: ${line}`);
-  process.exitCode = 1;
+  for (const line of explain(error)) process.stderr.write(`berth: ${line}\n`);
+  process.exitCode = error instanceof CommandError ? error.exitCode : 1;
 }

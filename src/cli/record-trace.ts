@@ -4,15 +4,13 @@ import { readDispatchRecords } from '../adapters/redis/read-dispatch-records.ts'
 import type { BerthConfig } from '../config/load.ts';
 import { recordedTrace } from '../simulate/recorded-trace.ts';
 import { traceText } from '../simulate/trace.ts';
-
-/** A trace that cannot be written; the message is one line for the operator. */
-export class TraceError extends Error {}
+import { CommandError } from './command-error.ts';
 
 /**
  * Writes what ran, as far back as dispatch records are kept, into a file that `npm run simulate -- --trace` reads (mode
  * 0600: it names members). Returns what the operator should know, a line each.
  *
- * @throws {TraceError} when Redis cannot be reached or nothing has run
+ * @throws {CommandError} when Redis cannot be reached or nothing has run
  */
 export async function recordTrace(
   config: Pick<BerthConfig, 'redis' | 'dataDir' | 'pool'>,
@@ -22,10 +20,10 @@ export async function recordTrace(
   const records = await readDispatchRecords(url, config.pool).catch((error: unknown) => {
     // Not the address: it may hold a password.
     const why = error instanceof Error ? error.message : String(error);
-    throw new TraceError(`the records cannot be read: ${why}`);
+    throw new CommandError(`the records cannot be read: ${why}`);
   });
   const { lines, unended, unmeasuredLoads, loadMs } = recordedTrace(records);
-  if (lines.length === 0) throw new TraceError(`no run of pool ${config.pool} is on record`);
+  if (lines.length === 0) throw new CommandError(`no run of pool ${config.pool} is on record`);
   writeFileSync(file, traceText(lines), { mode: 0o600 });
   const swapSeconds = loadMs === undefined ? '' : ` --swap ${Math.round(loadMs / 1000)}`;
   return [
@@ -42,7 +40,7 @@ function redisUrl({ redis, dataDir }: Pick<BerthConfig, 'redis' | 'dataDir'>): s
   if (redis.url !== null) return redis.url;
   const socket = path.join(dataDir, 'redis.sock');
   if (existsSync(socket)) return `unix://${socket}`;
-  throw new TraceError(
+  throw new CommandError(
     `REDIS_URL is not set and no embedded Redis runs in ${dataDir}: start Berth, or set REDIS_URL`,
   );
 }

@@ -7,7 +7,7 @@ import type {
   ResultReader,
   ShotOffer,
 } from '../ports/film-store.ts';
-import type { MemberCaps } from '../ports/job-queue.ts';
+import type { IdempotencyKey, MemberCaps } from '../ports/job-queue.ts';
 import { closeTemplate, makeShot, openTemplate } from './film-template.ts';
 import type { ShotMaking, ShotTemplate } from './film-template.ts';
 
@@ -24,6 +24,7 @@ export interface FilmOrder {
   readonly member: string;
   readonly caps: MemberCaps;
   readonly templates: readonly ShotTemplate[];
+  readonly idempotency?: IdempotencyKey | undefined;
 }
 
 /** Bytes of sealed templates that are stored in one command. */
@@ -39,8 +40,11 @@ export class FilmService {
     this.dependencies = dependencies;
   }
 
-  /** Durable when it resolves, and nothing is left of it when it throws. */
-  async create({ id, member, caps, templates }: FilmOrder): Promise<void> {
+  /**
+   * Durable when it resolves, and nothing is left of it when it throws. Resolves to the film's id: another one than was asked
+   * for when its Idempotency-Key has a film.
+   */
+  async create({ id, member, caps, templates, idempotency }: FilmOrder): Promise<string> {
     const { films } = this.dependencies;
     const [first] = templates;
     if (first === undefined) throw new GatewayError('bad_request', 'a film has shots');
@@ -56,7 +60,8 @@ export class FilmService {
       await films.stage(id, from, batch);
       [batch, bytes, from] = [[], 0, index + 2];
     }
-    await films.create({ id, member, total: templates.length, caps, first: made.job });
+    const total = templates.length;
+    return films.create({ id, member, total, caps, first: made.job, idempotency });
   }
 
   /** What runs ends, and no shot follows until `resume`. */

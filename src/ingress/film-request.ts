@@ -64,19 +64,32 @@ export function readFilm(bytes: Buffer): AskedShot[] {
   } catch {
     throw new GatewayError('bad_request', 'the body is not JSON');
   }
-  const read = askedFilmSchema.safeParse(json);
-  if (read.success) {
-    const [first] = read.data.shots;
-    if (first !== undefined && first.take.length > 0)
-      throw fault('shots[0].take', 'there is no result before the first shot');
-    read.data.shots.forEach((each, index) => {
-      if (each.take.length > 0 && !isObject(each.body))
-        throw fault(`shots[${index}].body`, 'a shot that takes values has a body to put them into');
-    });
-    return read.data.shots;
-  }
-  const [issue] = read.error.issues;
-  throw fault(fieldName(issue?.path ?? []), issue?.message ?? 'it cannot be read');
+  const { shots } = read(askedFilmSchema, json, 'body');
+  for (const [index, each] of shots.entries()) checkTake(each, index === 0, `shots[${index}].`);
+  return shots;
+}
+
+/** Reads one shot by the same rules, its fields named as its own: `path`, not `shots[0].path`. */
+export function readShot(json: unknown, isFirst: boolean): AskedShot {
+  const asked = read(askedShotSchema, json, 'shot');
+  checkTake(asked, isFirst, '');
+  return asked;
+}
+
+/** @param whole what is at fault when no field of it is */
+function read<T>(schema: z.ZodType<T>, json: unknown, whole: string): T {
+  const { success, data, error } = schema.safeParse(json);
+  if (success) return data;
+  const [issue] = error.issues;
+  throw fault(fieldName(issue?.path ?? []) || whole, issue?.message ?? 'it cannot be read');
+}
+
+/** @param at where the shot is named in the request */
+function checkTake({ take, body }: AskedShot, isFirst: boolean, at: string): void {
+  if (take.length === 0) return;
+  if (isFirst) throw fault(`${at}take`, 'there is no result before the first shot');
+  if (!isObject(body))
+    throw fault(`${at}body`, 'a shot that takes values has a body to put them into');
 }
 
 /** A fault in a field of the request. */
@@ -88,7 +101,7 @@ function fieldName(path: readonly PropertyKey[]): string {
   const name = path
     .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
     .join('');
-  return name.replace(/^\./, '') || 'body';
+  return name.replace(/^\./, '');
 }
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;

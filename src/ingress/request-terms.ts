@@ -71,7 +71,8 @@ function preferencesOf(lines: readonly string[]): Map<string, string> {
   return found;
 }
 
-function idempotencyOf(
+/** What the request's Idempotency-Key stands for; undefined without one. Throws GatewayError `bad_request`. */
+export function idempotencyOf(
   request: IncomingMessage,
   { member, bodySha256 }: KeyedRequest,
 ): IdempotencyKey | undefined {

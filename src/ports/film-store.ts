@@ -1,4 +1,11 @@
-import type { ClaimedJob, FilmShot, JobFacts, MemberCaps, NewJob } from './job-queue.ts';
+import type {
+  ClaimedJob,
+  FilmShot,
+  IdempotencyKey,
+  JobFacts,
+  MemberCaps,
+  NewJob,
+} from './job-queue.ts';
 import type { ResponseLogWriter } from './response-log.ts';
 
 /** Where a film stands. `running`: exactly one of its shots waits or runs. */
@@ -19,6 +26,7 @@ export interface NewFilm {
   /** Caps of its member. */
   readonly caps: MemberCaps;
   readonly first: ShotJob;
+  readonly idempotency?: IdempotencyKey | undefined;
 }
 
 /** What became of one shot, or where it stands. */
@@ -67,8 +75,13 @@ export interface ShotOffer {
 export interface FilmStore {
   /** Keeps templates, sealed, of a film that is to be made; they vanish by themselves if it never is. */
   stage(filmId: string, from: number, templates: readonly Buffer[]): Promise<void>;
-  /** Throws GatewayError `queue_full`, `member_queue_full`, `storage_full` too. */
-  create(film: NewFilm): Promise<void>;
+  /**
+   * Resolves to the id of the film that stands: this one, or the first with its Idempotency-Key. Throws GatewayError
+   * `queue_full`, `member_queue_full`, `idempotency_mismatch` too.
+   */
+  create(film: NewFilm): Promise<string>;
+  /** The film of an Idempotency-Key, if there is one. Throws GatewayError `idempotency_mismatch` too. */
+  known(key: IdempotencyKey): Promise<string | undefined>;
   read(filmId: string): Promise<FilmRecord | undefined>;
   /** Each shot from the first to the last. */
   shots(film: FilmRecord): Promise<ShotRecord[]>;

@@ -246,3 +246,26 @@ test('a film with a shot that cannot be is refused, names the field, and leaves 
   expect(await (await call('GET', '/berth/films')).json()).toMatchObject({ data: [] });
   expect(demo.attempts()).toEqual([]);
 });
+
+test('a film that is asked for again under its Idempotency-Key is the same film; other shots under it are refused', async () => {
+  const key = { 'idempotency-key': 'reel 1' };
+  const asked = { shots: shots(2, false) };
+  const made = await Promise.all(
+    [1, 2, 3].map(async () => call('POST', '/berth/films', asked, key)),
+  );
+  expect(made.map(({ status }) => status)).toEqual([202, 202, 202]);
+  const paths = new Set(made.map(({ headers }) => headers.get('location')));
+  expect(paths.size).toBe(1);
+  const path = String([...paths][0]);
+  await until(path, ({ state }) => state === 'completed', 'the film to be done');
+  const again = await call('POST', '/berth/films', asked, key);
+  expect([again.status, again.headers.get('location')]).toEqual([202, path]);
+  const other = await call('POST', '/berth/films', { shots: shots(3, false) }, key);
+  expect([other.status, await other.json()]).toMatchObject([
+    422,
+    { error: { code: 'idempotency_mismatch' } },
+  ]);
+  const theirs = await call('POST', '/berth/films', asked, { ...key, 'x-berth-member': 'another' });
+  expect(theirs.headers.get('location')).not.toBe(path);
+  expect((await film(path)).done).toBe(2);
+});

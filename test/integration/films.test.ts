@@ -343,3 +343,33 @@ test('120 shots, pauses, skips and retries at random, worker and Redis killed: n
     expect(seed).toBe(10 * Math.max(0, ...wanted.filter((each) => each < shot)));
   }
 }, 120_000);
+
+test('an Idempotency-Key names its film for as long as the film is kept, and no longer', async () => {
+  await fixture.startWorker(answering([]));
+  const idempotency = { name: 'name of the key', request: 'what was asked for' };
+  const order = (request = idempotency.request) => ({
+    id: randomUUID(),
+    member: 'producer',
+    caps: { waiting: null, bytes: null },
+    templates: shots(2),
+    idempotency: { ...idempotency, request },
+  });
+  const film = await cinema.service.create(order());
+  expect(await cinema.service.create(order())).toBe(film);
+  expect(await cinema.films.known(idempotency)).toBe(film);
+  await expect(cinema.service.create(order('something else'))).rejects.toMatchObject({
+    code: 'idempotency_mismatch',
+  });
+  await state(film, 'completed');
+  const { pool } = fixture.keys;
+  const key = `${pool}:filmkey:${idempotency.name}`;
+  const [kept, named] = await Promise.all(
+    [`${pool}:film:${film}`, key].map(async (each) => fixture.admin.pttl(each)),
+  );
+  expect(kept).toBeGreaterThan(0);
+  expect(Math.abs(Number(kept) - Number(named))).toBeLessThan(5000);
+  await fixture.admin.del(`${pool}:film:${film}`);
+  expect(await cinema.films.known(idempotency)).toBeUndefined();
+  const next = order('something else');
+  expect(await cinema.service.create(next)).toBe(next.id);
+});

@@ -10,6 +10,7 @@ import type {
   ShotOffer,
   ShotRecord,
 } from '../../ports/film-store.ts';
+import type { IdempotencyKey } from '../../ports/job-queue.ts';
 import { unavailable } from './bull-job-queue.ts';
 import type { PoolKeys } from './keys.ts';
 import { Scripts } from './scripts.ts';
@@ -53,7 +54,7 @@ export class RedisFilms implements FilmStore {
     });
   }
 
-  async create({ id, member, total, caps, first }: NewFilm): Promise<void> {
+  async create({ id, member, total, caps, first, idempotency }: NewFilm): Promise<string> {
     const own = {
       film: id,
       owner: member,
@@ -62,13 +63,20 @@ export class RedisFilms implements FilmStore {
       waitingCap: this.options.waitingCap,
       member,
       bytes: first.facts.bodyBytes,
+      ...(idempotency === undefined ? {} : { key: idempotency.name, request: idempotency.request }),
       ...(caps.waiting === null ? {} : { memberWaiting: caps.waiting }),
       ...(caps.bytes === null ? {} : { memberBytes: caps.bytes }),
     };
     const reply = await this.run('film-create', own, first.sealedHead, first.body ?? NOTHING);
     switch (reply) {
       case 'ok':
-        return;
+        return id;
+      case 'known':
+      case 'mismatch': {
+        const known = idempotency && (await this.known(idempotency));
+        if (known !== undefined) return known;
+        throw unavailable(new Error('a film went as its key was repeated'));
+      }
       case 'member_full':
         throw new GatewayError('member_queue_full', 'too many of your jobs are waiting', {
           retryAfterSeconds: 30,
@@ -80,6 +88,21 @@ export class RedisFilms implements FilmStore {
       default:
         throw unavailable(new Error(`a film could not be made: ${reply}`));
     }
+  }
+
+  async known({ name, request }: IdempotencyKey): Promise<string | undefined> {
+    const { redis, keys } = this.options;
+    const [film, asked] = await this.guarded(async () =>
+      redis.hmget(`${keys.pool}:filmkey:${name}`, 'film', 'request'),
+    );
+    if (!film || (await this.guarded(async () => redis.exists(this.key(film)))) === 0)
+      return undefined;
+    if (asked !== request)
+      throw new GatewayError(
+        'idempotency_mismatch',
+        'this Idempotency-Key came with another film before',
+      );
+    return film;
   }
 
   async read(filmId: string): Promise<FilmRecord | undefined> {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Router } from 'express';
 import type { Request, Response } from 'express';
@@ -20,6 +20,7 @@ import { asGatewayError, sendError } from '../error-response.ts';
 import { FILM_BYTES, readFilm } from '../film-request.ts';
 import { identityOf } from '../identity.ts';
 import { scopeOf } from '../job-scope.ts';
+import { idempotencyOf } from '../request-terms.ts';
 import type { QueuePositions } from '../queue-positions.ts';
 import { admitShot } from '../shot-admission.ts';
 import type { ShotAdmission } from '../shot-admission.ts';
@@ -90,11 +91,16 @@ export class FilmRoutes {
   }
 
   private async create(request: Request, response: Response): Promise<void> {
-    const { service, store, refusal, rules, mayStore } = this.dependencies;
+    const { service, store, films, refusal, rules, mayStore } = this.dependencies;
     const identity = identityOf(request);
     const code = refusal();
     if (code !== undefined) throw new GatewayError(code, 'no new films are taken right now');
-    const asked = readFilm(await whole(request));
+    const body = await whole(request);
+    const asked = readFilm(body);
+    const bodySha256 = createHash('sha256').update(body).digest('hex');
+    const idempotency = idempotencyOf(request, { member: identity.member, bodySha256 });
+    const known = idempotency && (await films.known(idempotency));
+    if (known !== undefined) return this.made(known, response);
     const id = randomUUID();
     const templates: ShotTemplate[] = [];
     const large: [shot: number, bytes: Buffer][] = [];
@@ -106,8 +112,8 @@ export class FilmRoutes {
       bytes += length;
       const isLarge = length > INLINE_BYTES;
       if (isLarge && text !== null) large.push([index + 1, Buffer.from(text)]);
-      const body = isLarge ? ({ file: true } as const) : text;
-      templates.push(templateOf({ ...admitted, body }, rules));
+      const kept = isLarge ? ({ file: true } as const) : text;
+      templates.push(templateOf({ ...admitted, body: kept }, rules));
     }
     if (identity.caps.bytes !== null && bytes > identity.caps.bytes)
       throw new GatewayError('member_queue_full', 'the film is larger than your jobs may be', {
@@ -118,13 +124,21 @@ export class FilmRoutes {
         'storage_full',
         'shots this large need a body store that the worker shares',
       );
+    let stands: string;
     try {
-      for (const [shot, body] of large) await storeBody(store, fileName(id, shot), body);
-      await service.create({ id, member: identity.member, caps: identity.caps, templates });
+      for (const [shot, part] of large) await storeBody(store, fileName(id, shot), part);
+      const { member, caps } = identity;
+      stands = await service.create({ id, member, caps, templates, idempotency });
     } catch (error) {
       await store.removeJobs([id]).catch(() => undefined);
       throw error;
     }
+    if (stands !== id) await store.removeJobs([id]).catch(() => undefined);
+    await this.made(stands, response);
+  }
+
+  /** 202 with the film, whether it was made now or by an earlier request with its Idempotency-Key. */
+  private async made(id: string, response: Response): Promise<void> {
     const film = await this.dependencies.films.read(id);
     if (film === undefined)
       throw new GatewayError('redis_unavailable', 'the film was lost as soon as it was made');

@@ -6,10 +6,16 @@
 -- reason (why it stands still); rev, which grows with every change. A running film's job waits or runs, a paused film's
 -- is parked (its record and request are kept, it stands in no set) or ends its run, a failed film's is in BullMQ's
 -- failed set.
+-- `<pool>:filmkey:<name>`: film and request of an Idempotency-Key, kept as long as the film, which knows it as key.
 -- `…:shots`: number -> sealed template. `…:jobs`: number -> job id, number:o -> what became of it, number:t -> tries.
 
 local function film_key(pool, film)
   return pool .. ':film:' .. film
+end
+
+-- Where an Idempotency-Key keeps its film (hash: film, request).
+local function film_key_of(pool, name)
+  return pool .. ':filmkey:' .. name
 end
 
 -- Changes fields of a film, for everybody to see.
@@ -32,7 +38,10 @@ end
 -- How long a film that stands still for good is kept from now on, and the result it holds on to; nil: for ever.
 local function keep_film(pool, film, now, keep_ms)
   local key = film_key(pool, film)
-  for _, each in ipairs({ key, key .. ':shots', key .. ':jobs' }) do
+  local kept = { key, key .. ':shots', key .. ':jobs' }
+  local name = rcall('HGET', key, 'key')
+  if name then kept[4] = film_key_of(pool, name) end
+  for _, each in ipairs(kept) do
     if keep_ms then rcall('PEXPIRE', each, string.format('%.0f', keep_ms)) else rcall('PERSIST', each) end
   end
   local last = rcall('HGET', key, 'last')
