@@ -148,6 +148,11 @@ describe('a fault is found when', () => {
       [...crash('gpu', 6, 7), begin(90, 9, 'c', 'calm'), end(91, 9, 'x')],
     ],
     [
+      'refused-for-good',
+      'a submission is refused with 500',
+      [at(90, { kind: 'refused', key: 'calm', status: 500 })],
+    ],
+    [
       'ended-by-itself',
       'a process ends that nobody killed',
       [at(90, { kind: 'ended-by-itself', victim: 'gpu' })],

@@ -11,7 +11,8 @@ type Of<K extends CrashEvent['kind']> = Extract<CrashEvent, { kind: K }>;
 /**
  * Judges a history by what clients and model server saw, knowing nothing of how a gateway works:
  *
- * 1. It shows submissions that were accepted, kills, and results; no process ended but by a kill.
+ * 1. It shows submissions that were accepted, kills, and results; no process ended but by a kill, and a submission was
+ *    refused with 503 at most: try again.
  * 2. A key has one job, a job one key, and what is generated is a job somebody was given, with the request of its key.
  * 3. A job that was accepted is never absent, comes to an end, and that end stays.
  * 4. No two generations overlap, and none begins when the job's end had been told.
@@ -73,6 +74,10 @@ function vacuous(seen: Sightings): CrashFault[] {
     ...seen
       .all('ended-by-itself')
       .map(({ victim }) => fault('ended-by-itself', `${victim} ended although nobody killed it`)),
+    ...seen
+      .all('refused')
+      .filter(({ status }) => status !== 503)
+      .map(({ key, status }) => fault('refused-for-good', `${key} was answered with ${status}`)),
   ];
 }
 

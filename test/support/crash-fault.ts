@@ -2,6 +2,7 @@
 export type CrashFaultKind =
   | 'nothing-proved'
   | 'lost'
+  | 'refused-for-good'
   | 'without-end'
   | 'two-ends'
   | 'two-jobs-for-a-key'
