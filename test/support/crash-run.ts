@@ -25,7 +25,19 @@ export async function crashRun(
 ): Promise<void> {
   const upstream = await RawUpstream.start();
   recordGenerations(upstream, history, new Random(seed + 1));
-  const system = await BerthSystem.start({ modelServerUrl: upstream.url, fsync: 'always' });
+  try {
+    const system = await BerthSystem.start({ modelServerUrl: upstream.url, fsync: 'always' });
+    await crash(system, { seed, producers, killMs }, history).finally(async () => system.stop());
+  } finally {
+    await upstream.close();
+  }
+}
+
+async function crash(
+  system: BerthSystem,
+  { seed, producers, killMs }: CrashRunOptions,
+  history: CrashHistory,
+): Promise<void> {
   const failed = new AbortController();
   setMaxListeners(0, failed.signal);
   const client = (random: Random): CrashClient => ({
@@ -52,8 +64,6 @@ export async function crashRun(
     killer.rest();
     failed.abort();
     await Promise.allSettled(all);
-    await system.stop();
-    await upstream.close();
   }
 }
 
