@@ -39,6 +39,8 @@ export interface GatewayErrorOptions {
   retryAfterSeconds?: number;
   /** The offending request field, if one is to blame. */
   param?: string;
+  /** What failed may have happened all the same: its answer was lost. */
+  isUncertain?: boolean;
 }
 
 /**
@@ -49,6 +51,7 @@ export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly retryAfterSeconds: number | undefined;
   readonly param: string | undefined;
+  readonly isUncertain: boolean;
 
   constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -56,5 +59,6 @@ export class GatewayError extends Error {
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.param = options.param;
+    this.isUncertain = options.isUncertain ?? false;
   }
 }

@@ -27,6 +27,15 @@ export interface BerthProcess {
   kill(signal?: NodeJS.Signals): Promise<void>;
 }
 
+/** An ingress beside the system's own: on the same Redis and DATA_DIR, at an address of its own. */
+export interface FurtherIngress {
+  readonly url: string;
+  /** The one that runs; another one after `restart`. */
+  readonly process: BerthProcess;
+  /** Asks it to stop (SIGTERM), then starts it again at the same address. Resolves when its readyz is green. */
+  restart(): Promise<void>;
+}
+
 /** What a system of real processes is made of. */
 export interface SystemOptions {
   modelServerUrl: string;
@@ -132,11 +141,42 @@ export class BerthSystem {
     return started;
   }
 
-  /** Resolves when readyz is green. */
-  async ready(): Promise<void> {
+  /** Asks one of the processes to stop (SIGTERM), then starts it again. */
+  async restartProcess(name: ProcessName): Promise<BerthProcess> {
+    await this.processes[name]?.kill('SIGTERM');
+    return this.startProcess(name);
+  }
+
+  /** Starts one more ingress; resolves when its readyz is green. It is stopped with the system. */
+  async addIngress(env: Record<string, string> = {}): Promise<FurtherIngress> {
+    const start = (port: number): ReturnType<typeof startBerthProcess> => {
+      const one = startBerthProcess('ingress', { ...this.env(), ...env, PORT: String(port) });
+      this.all.push(one);
+      return one;
+    };
+    let running = start(0);
+    const port = await running.port;
+    const url = `http://127.0.0.1:${port}`;
+    await this.ready(url);
+    return {
+      url,
+      get process() {
+        return running;
+      },
+      restart: async () => {
+        await running.kill('SIGTERM');
+        running = start(port);
+        await running.port;
+        await this.ready(url);
+      },
+    };
+  }
+
+  /** Resolves when readyz is green, of the system's own ingress unless another is named. */
+  async ready(url = this.url): Promise<void> {
     await eventually(
       async () => {
-        const response = await fetch(`${this.url}/berth/readyz`);
+        const response = await fetch(`${url}/berth/readyz`);
         if (response.status !== 200) throw new Error(await response.text());
         return true;
       },

@@ -77,10 +77,8 @@ export class BullJobQueue implements JobQueue {
   private readonly places: JobPlaces;
   private readonly inTurn = pLimit(SUBMITTING_AT_ONCE);
   private readonly submitting = new Map<string, Submitting>();
-  /** Jobs whose submission or removal got no answer: given up again once Redis is back. */
-  private readonly doubtful = new Set<string>();
-  /** Connections that left a job with a key, unheard: connection to job. */
-  private readonly leaving = new Map<string, string>();
+  /** What got no answer and is to be done once Redis is back, by job or connection. */
+  private readonly doubts = new Map<string, () => Promise<unknown>>();
 
   constructor(options: BullJobQueueOptions) {
     this.options = options;
@@ -126,8 +124,8 @@ export class BullJobQueue implements JobQueue {
       });
     } catch (error) {
       if (error instanceof GatewayError) throw error;
-      this.doubtful.add(job.id);
-      throw unavailable(error);
+      this.takeBack(job);
+      throw unavailable(error, true);
     } finally {
       this.submitting.delete(job.id);
     }
@@ -140,10 +138,10 @@ export class BullJobQueue implements JobQueue {
     try {
       const own = JSON.stringify({ pool: keys.pool, queue: keys.queue, code });
       const fates = (await this.scripts.run('abandon', keys.pool, own, jobId)) as AbandonFate[];
-      this.doubtful.delete(jobId);
+      this.doubts.delete(jobId);
       return fates[0] ?? 'settled';
     } catch (error) {
-      this.doubtful.add(jobId);
+      this.doubts.set(jobId, async () => this.abandon(jobId, code));
       throw unavailable(error);
     }
   }
@@ -154,18 +152,17 @@ export class BullJobQueue implements JobQueue {
     const own = JSON.stringify({ pool, queue, id: jobId, client, graceMs: keep.graceMs });
     try {
       await this.scripts.run('detach', pool, own);
-      this.leaving.delete(client);
+      this.doubts.delete(client);
     } catch (error) {
-      this.leaving.set(client, jobId);
+      this.doubts.set(client, async () => this.detach(jobId, client));
       throw unavailable(error);
     }
   }
 
-  /** Gives up again what got no answer before; call it whenever Redis answers. Returns how many are left. */
+  /** Does again what got no answer before; call it whenever Redis answers. Returns how much is left. */
   async settleDoubts(): Promise<number> {
-    for (const jobId of [...this.doubtful]) await this.abandon(jobId, 'client_closed');
-    for (const [client, jobId] of [...this.leaving]) await this.detach(jobId, client);
-    return this.doubtful.size;
+    for (const settle of [...this.doubts.values()]) await settle();
+    return this.doubts.size;
   }
 
   async inspect(jobIds: readonly string[]): Promise<JobPlace[]> {
@@ -179,6 +176,17 @@ export class BullJobQueue implements JobQueue {
   /** Closes BullMQ's side; the connection stays the caller's. */
   async close(): Promise<void> {
     await this.queue.close();
+  }
+
+  /**
+   * A submission got no answer, so its client was told that it failed; its job may be stored all the same. Nobody can come
+   * back for one without a key: it is given up. With a key a repeat may have been told of it by now: a sync job has its
+   * time of grace, as when its connection breaks, and an async one runs, as when the ingress dies before its answer.
+   */
+  private takeBack({ id, facts, idempotency }: NewJob): void {
+    if (idempotency === undefined)
+      this.doubts.set(id, async () => this.abandon(id, 'client_closed'));
+    else if (facts.mode === 'sync') this.doubts.set(id, async () => this.detach(id, id));
   }
 
   private requireRedis(): void {
@@ -267,8 +275,11 @@ function refused(why: string): GatewayError {
   }
 }
 
-/** Translates whatever ioredis or BullMQ threw into the one thing a client can act on. */
-export function unavailable(cause: unknown): GatewayError {
+/**
+ * Translates whatever ioredis or BullMQ threw into the one thing a client can act on. `isUncertain`: a command whose answer
+ * did not come may have been carried out.
+ */
+export function unavailable(cause: unknown, isUncertain = false): GatewayError {
   const text = cause instanceof Error ? cause.message : '';
   if (text.startsWith('OOM')) {
     return new GatewayError('memory_full', 'Redis has no memory left for new jobs', {
@@ -284,6 +295,7 @@ export function unavailable(cause: unknown): GatewayError {
   }
   return new GatewayError('redis_unavailable', 'the queue is not reachable right now', {
     cause,
+    isUncertain,
     retryAfterSeconds: 2,
   });
 }

@@ -189,7 +189,10 @@ export class Proxy {
     { jobId }: RequestProgress,
   ): Promise<void> {
     const { telemetry, intake } = this.dependencies;
-    if (jobId === undefined) await intake.store.removeJobs([id]).catch(() => undefined);
+    // The job may be stored and found again under its key: then its body is needed. Else the scorer finds it an orphan.
+    const isUncertain = error instanceof GatewayError && error.isUncertain;
+    if (jobId === undefined && !isUncertain)
+      await intake.store.removeJobs([id]).catch(() => undefined);
     if (response.destroyed && !response.headersSent) return;
     const known = asGatewayError(error);
     if (known.code === 'internal_error')
