@@ -6,29 +6,34 @@ export type LogSource =
 export type LogChoice = 'all' | 'proxy' | 'upstream' | { readonly modelId: string };
 
 interface Line {
+  readonly order: number;
   readonly source: LogSource;
   readonly text: string;
 }
 
 const keptLines = 500;
 
-/** The last 500 lines of the log, and who listens. */
+/** The last 500 lines of either kind of source, and who listens. */
 export class LogBook {
-  readonly #lines: Line[] = [];
+  readonly #lines = { proxy: [] as Line[], upstream: [] as Line[] };
   readonly #listeners = new Set<(line: Line) => void>();
+  #count = 0;
 
   /** Adds a line; the line end is not part of `text`. */
   write(source: LogSource, text: string): void {
-    const line = { source, text: `${text}\n` };
-    this.#lines.push(line);
-    if (this.#lines.length > keptLines) this.#lines.shift();
+    this.#count += 1;
+    const line = { order: this.#count, source, text: `${text}\n` };
+    const lines = this.#lines[source.kind];
+    lines.push(line);
+    if (lines.length > keptLines) lines.shift();
     for (const listener of this.#listeners) listener(line);
   }
 
   /** What is kept of those lines, oldest first. */
   history(choice: LogChoice): string {
-    return this.#lines
+    return [...this.#lines.proxy, ...this.#lines.upstream]
       .filter((line) => isChosen(line, choice))
+      .toSorted((a, b) => a.order - b.order)
       .map(({ text }) => text)
       .join('');
   }
