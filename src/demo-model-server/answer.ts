@@ -27,9 +27,14 @@ export class Answer {
   readonly #onOver: (clientLeft: boolean) => void;
   readonly #stopWatching: () => void;
   #cut: Cut | undefined;
+  #headers: OutgoingHttpHeaders = {};
+  #kept: Buffer[] = [];
+  #keptRoom = -1;
+  #sentBytes = 0;
   #sliceBytes = Infinity;
   #deaf = false;
   #isClientGone = false;
+  #isOver = false;
   #writes = 0;
   #bytes = 0;
 
@@ -56,6 +61,26 @@ export class Answer {
     return this.#response.headersSent ? this.#response.statusCode : null;
   }
 
+  /** Headers sent, as they were named. */
+  get headers(): OutgoingHttpHeaders {
+    return this.#headers;
+  }
+
+  /** Bytes of body handed to the socket, the last piece included once the answer is over. */
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
+  /** The body so far; undefined when it was more than `keepBody` said, or nothing was to be kept. */
+  get keptBody(): Buffer | undefined {
+    return this.#keptRoom < 0 ? undefined : Buffer.concat(this.#kept);
+  }
+
+  /** From now on keeps the body, up to so many bytes. */
+  keepBody(bytes: number): void {
+    this.#keptRoom = bytes;
+  }
+
   /** The client has not yet read what was written before. */
   get isBehind(): boolean {
     return this.#response.writableNeedDrain;
@@ -80,7 +105,7 @@ export class Answer {
   head(status: number, headers: OutgoingHttpHeaders): void {
     const sent = { ...headers };
     if (this.#cut?.how === 'end') delete sent['Content-Length'];
-    this.#response.writeHead(status, sent);
+    this.#writeHead(status, sent);
     this.#response.flushHeaders();
   }
 
@@ -103,6 +128,7 @@ export class Answer {
       if (this.#cut !== undefined) await this.#breakOffNow(this.#cut.how);
       lastPiece = '';
     }
+    this.#count(lastPiece);
     this.#finish();
     this.#response.end(lastPiece);
   }
@@ -116,7 +142,7 @@ export class Answer {
     const sent =
       status === 204 ? headers : { ...headers, 'Content-Length': Buffer.byteLength(body) };
     if (this.#cut !== undefined || this.#sliceBytes !== Infinity) this.head(status, sent);
-    else this.#response.writeHead(status, sent);
+    else this.#writeHead(status, sent);
     await this.end(body);
   }
 
@@ -135,15 +161,41 @@ export class Answer {
     socket.destroy();
   }
 
-  /** Ends as llama-swap ends an answer whose model has died: an empty 502, or a tidy end in the middle. */
+  /**
+   * Ends as llama-swap ends an answer whose model has died, or whose request was cancelled at work: an empty 502, or a
+   * tidy end in the middle.
+   */
   modelDied(): void {
+    this.#giveUp(502);
+  }
+
+  /** Ends as llama-swap ends a request that was cancelled while it waited: a 200 without a byte. */
+  cancelledWaiting(): void {
+    this.#giveUp(200);
+  }
+
+  #giveUp(status: 200 | 502): void {
     if (this.signal.aborted) return;
     const response = this.#response;
     const started = response.headersSent;
+    if (!started) this.#writeHead(status, { 'Content-Length': 0 });
     this.#finish();
-    if (!started) response.writeHead(502, { 'Content-Length': 0 }).end();
-    else if (response.hasHeader('Content-Length')) response.req.socket.destroy();
+    if (started && 'Content-Length' in this.#headers) response.req.socket.destroy();
     else response.end();
+  }
+
+  #writeHead(status: number, headers: OutgoingHttpHeaders): void {
+    this.#headers = headers;
+    this.#response.writeHead(status, headers);
+  }
+
+  #count(piece: string | Uint8Array): void {
+    const bytes = Buffer.byteLength(piece);
+    this.#sentBytes += bytes;
+    if (this.#keptRoom < 0) return;
+    this.#keptRoom -= bytes;
+    if (this.#keptRoom < 0) this.#kept = [];
+    else this.#kept.push(Buffer.from(piece));
   }
 
   async #writeWhole(bytes: Buffer): Promise<void> {
@@ -153,6 +205,7 @@ export class Answer {
     const piece = noMoreWrites ? bytes.subarray(0, 0) : bytes.subarray(0, room);
     this.#writes += 1;
     this.#bytes += piece.length;
+    this.#count(piece);
     if (piece.length > 0 && !this.#response.destroyed && !this.#response.write(piece)) {
       await this.#drained();
     }
@@ -193,7 +246,8 @@ export class Answer {
   }
 
   #finish(): void {
-    if (this.signal.aborted) return;
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.#stopWatching();
     this.#onOver(this.#isClientGone);
     this.#over.abort(

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-const openPaths = ['/health', '/wol-health', '/'];
+const openPaths = ['/health', '/wol-health', '/', '/favicon.ico'];
 
 /** Whether the request may pass: nothing is asked for without keys, on OPTIONS, and on the health paths. */
 export function isAuthorized(

@@ -1,16 +1,20 @@
+import type { Activity } from './activity.ts';
+import { activityRoutes } from './activity-routes.ts';
+import type { Captures } from './captures.ts';
 import type { Catalogue } from './catalogue.ts';
+import { ControlTable, get, sendJson, type ControlEntry } from './control-route.ts';
 import { sendError, sendPlain } from './errors.ts';
 import type { EventFeed } from './events.ts';
 import type { Exchange } from './exchange.ts';
+import type { Inflight } from './inflight.ts';
 import { listModels, listRunning } from './listings.ts';
+import type { LogBook } from './log-book.ts';
+import { logRoutes } from './log-routes.ts';
+import type { Machine } from './machine.ts';
+import { machineRoutes } from './machine-routes.ts';
 import type { Profiles } from './profiles.ts';
 import type { Residency } from './residency.ts';
-
-/** A route that needs no GPU. GET stands for HEAD too. */
-export interface ControlRoute {
-  readonly methods: readonly string[];
-  readonly run: (exchange: Exchange) => Promise<void>;
-}
+import { pageRoutes } from './web-page.ts';
 
 /** What the control routes report on and act upon. */
 export interface ControlParts {
@@ -18,96 +22,81 @@ export interface ControlParts {
   readonly residency: Residency;
   readonly profiles: Profiles;
   readonly events: EventFeed;
+  readonly inflight: Inflight;
+  readonly logBook: LogBook;
+  readonly activity: Activity;
+  readonly captures: Captures;
+  readonly machine: Machine;
 }
 
-const json = { 'Content-Type': 'application/json' };
 const plainText = { 'Content-Type': 'text/plain; charset=utf-8' };
-/** Answers with a redirect as Go's router does; GET gets a short page with it. */
-export async function redirect(
-  exchange: Exchange,
-  status: number,
-  location: string,
-): Promise<void> {
-  const words: Record<number, string> = {
-    301: 'Moved Permanently',
-    302: 'Found',
-    308: 'Permanent Redirect',
-  };
-  const isGet = exchange.method === 'GET' || exchange.method === 'HEAD';
-  const page = isGet
-    ? `<a href="${location.replaceAll('"', '&#34;')}">${words[status] ?? ''}</a>.\n\n`
-    : '';
-  const type = isGet ? { 'Content-Type': 'text/html; charset=utf-8' } : {};
-  await exchange.answer.send(status, { Location: location, ...type }, page);
-}
 
-/** Every exact path that needs no GPU. */
-export function controlRoutes(parts: ControlParts): ReadonlyMap<string, ControlRoute> {
-  const { catalogue, residency, profiles, events } = parts;
-  const get = (run: ControlRoute['run']): ControlRoute => ({ methods: ['GET', 'HEAD'], run });
-  const ok = get(({ answer }) => answer.send(200, plainText, 'OK'));
-  const sendJson = ({ answer }: Exchange, value: object): Promise<void> =>
-    answer.send(200, json, `${JSON.stringify(value)}\n`);
-  const models = get(({ answer, headers }) => {
-    const { origin } = headers;
-    const cors = origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin };
-    return answer.send(200, { ...json, ...cors }, `${JSON.stringify(listModels(parts))}\n`);
-  });
-  const page = get(({ answer }) => {
-    const title = '<!doctype html><title>demo model server</title>';
-    const text =
-      '<h1>demo model server</h1><p>A stand-in for llama-swap. See <a href="/running">/running</a>.</p>';
-    return answer.send(200, { 'Content-Type': 'text/html; charset=utf-8' }, `${title}${text}\n`);
-  });
-  return new Map([
-    ['/health', ok],
-    ['/wol-health', ok],
-    ['/', get((exchange) => redirect(exchange, 302, '/ui'))],
-    ['/ui', page],
-    ['/ui/', page],
-    ['/ui/models', page],
-    ['/upstream', get((exchange) => redirect(exchange, 302, '/ui/models'))],
-    ['/v1/models', models],
-    ['/models', models],
-    ['/running', get((exchange) => sendJson(exchange, listRunning(catalogue, residency)))],
-    [
-      '/unload',
-      get(({ answer }) => {
-        residency.unload();
-        return answer.send(200, plainText, 'OK');
-      }),
-    ],
-    [
-      '/api/models/unload',
-      {
-        methods: ['POST'],
-        run: (exchange) => {
-          residency.unload();
-          return sendJson(exchange, { msg: 'ok' });
-        },
-      },
-    ],
-    ['/api/profiles', get((exchange) => sendJson(exchange, profiles.listing()))],
-    ['/api/profiles/active', { methods: ['PUT'], run: (exchange) => profiles.activate(exchange) }],
-    ['/api/events', get(({ answer }) => events.listen(answer))],
-    [
-      '/api/version',
-      get((exchange) =>
-        sendJson(exchange, { version: 'demo', commit: 'demo', build_date: 'demo' }),
-      ),
-    ],
+/** Every path that needs no GPU. */
+export function controlTable(parts: ControlParts): ControlTable {
+  return new ControlTable([
+    ...pageRoutes(),
+    ...modelRoutes(parts),
+    ...unloadRoutes(parts),
+    ...logRoutes(parts.logBook, parts.catalogue),
+    ...activityRoutes(parts.activity, parts.captures),
+    ...machineRoutes(parts.machine),
+    ['/api/inflight/*', { methods: ['POST'], run: (...asked) => cancel(parts.inflight, ...asked) }],
   ]);
 }
 
-/** `POST /api/models/unload/<model>`; ids may contain slashes. */
-export async function unloadOne(exchange: Exchange, parts: ControlParts): Promise<void> {
-  const target = parts.catalogue.findInPath(exchange.path.slice('/api/models/unload'.length));
-  if (target?.rest !== '' || target.model.peerId !== undefined) {
-    await sendError(exchange.answer, exchange.headers, 404, 'model not found');
-    return;
-  }
-  parts.residency.unload(target.model.id);
-  await exchange.answer.send(200, plainText, 'OK');
+function modelRoutes(parts: ControlParts): ControlEntry[] {
+  const { catalogue, residency, profiles, events } = parts;
+  const ok = get(({ answer }) => answer.send(200, plainText, 'OK'));
+  const models = get(({ answer, headers }) => {
+    const { origin } = headers;
+    const cors = origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin };
+    const json = { 'Content-Type': 'application/json' };
+    return answer.send(200, { ...json, ...cors }, `${JSON.stringify(listModels(parts))}\n`);
+  });
+  return [
+    ['/health', ok],
+    ['/wol-health', ok],
+    ['/v1/models', models],
+    ['/models', models],
+    ['/running', get((exchange) => sendJson(exchange, listRunning(catalogue, residency)))],
+    ['/api/profiles', get((exchange) => sendJson(exchange, profiles.listing()))],
+    ['/api/profiles/active', { methods: ['PUT'], run: (exchange) => profiles.activate(exchange) }],
+    ['/api/events', get(({ answer }) => events.listen(answer))],
+  ];
+}
+
+function unloadRoutes({ catalogue, residency }: ControlParts): ControlEntry[] {
+  const all = (exchange: Exchange): Promise<void> => {
+    residency.unload();
+    return sendJson(exchange, { msg: 'ok' });
+  };
+  const one = async ({ answer, headers }: Exchange, name: string): Promise<void> => {
+    const model = catalogue.find(name);
+    if (model === undefined || model.peerId !== undefined) {
+      await sendError(answer, headers, 404, 'model not found');
+      return;
+    }
+    residency.unload(model.id);
+    await answer.send(200, plainText, 'OK');
+  };
+  const byGet = get(({ answer }) => {
+    residency.unload();
+    return answer.send(200, plainText, 'OK');
+  });
+  return [
+    ['/unload', byGet],
+    ['/api/models/unload', { methods: ['POST'], run: all }],
+    ['/api/models/unload/*', { methods: ['POST'], run: one }],
+  ];
+}
+
+/** `POST /api/inflight/<id>/cancel` ends that request as a client that leaves would. */
+async function cancel(inflight: Inflight, exchange: Exchange, rest: string): Promise<void> {
+  const id = /^([^/]+)\/cancel$/.exec(rest)?.[1];
+  const { answer, headers } = exchange;
+  if (id === undefined) await sendPlain(answer, 404, '404 page not found');
+  else if (inflight.cancel(id)) await sendJson(exchange, { msg: 'ok' });
+  else await sendError(answer, headers, 404, 'inflight request not found');
 }
 
 /** Answers every OPTIONS request alike, whatever the path. */

@@ -1,5 +1,5 @@
 import type { Answer } from './answer.ts';
-import type { RequestRecord } from './request-record.ts';
+import type { LogBook } from './log-book.ts';
 import { waitForAbort } from './pace.ts';
 
 /** Kinds of message on `/api/events`. */
@@ -11,39 +11,27 @@ export function eventFrame(type: DemoEventType, data: unknown): string {
   return `event:message\ndata:${JSON.stringify({ type, data: JSON.stringify(data) })}\n\n`;
 }
 
-const secretHeaders = ['authorization', 'proxy-authorization', 'cookie', 'x-api-key'];
-
-/** The row of one running or waiting request in the `inflight` messages; credentials are masked. */
-export function inflightEntry(record: RequestRecord, remoteIp: string, wallClock: Date): object {
-  const headers = Object.entries(record.headers).map(([name, value]) => [
-    name,
-    secretHeaders.includes(name) ? '[REDACTED]' : String(value),
-  ]);
-  return {
-    id: `${record.id}`,
-    timestamp: wallClock.toISOString(),
-    model: record.model,
-    req_path: record.target.split('?')[0],
-    method: record.method,
-    req_headers: Object.fromEntries(headers) as object,
-    remote_ip: remoteIp,
-    resp_headers: {},
-    resp_bytes: 0,
-    elapsed_ms: 0,
-  };
+/** Where the opening messages of a listener come from. */
+export interface EventSources {
+  /** The list of models as it is now. */
+  readonly modelStatus: () => unknown;
+  /** The profile in force. */
+  readonly activeProfile: () => string | null;
+  /** The requests under way. */
+  readonly inflight: () => object;
+  readonly logBook: LogBook;
 }
 
 /** Everybody who listens on `/api/events`. */
 export class EventFeed {
   readonly #listeners = new Set<Answer>();
-  readonly #inflight = new Map<string, object>();
-  readonly #modelStatus: () => unknown;
-  readonly #activeProfile: () => string | null;
+  readonly #sources: EventSources;
 
-  /** `modelStatus` gives the list of models as it is now, `activeProfile` the profile in force. */
-  constructor(modelStatus: () => unknown, activeProfile: () => string | null) {
-    this.#modelStatus = modelStatus;
-    this.#activeProfile = activeProfile;
+  constructor(sources: EventSources) {
+    this.#sources = sources;
+    sources.logBook.listen('all', (data, { kind }) =>
+      this.#tell('logData', { source: kind, data }),
+    );
   }
 
   /** Sends the state of things, then every change until the client leaves. */
@@ -54,13 +42,14 @@ export class EventFeed {
       'X-Content-Type-Options': 'nosniff',
       'X-Accel-Buffering': 'no',
     });
+    const { activeProfile, inflight, logBook, modelStatus } = this.#sources;
     const opening = [
-      eventFrame('logData', { source: 'proxy', data: '' }),
-      eventFrame('logData', { source: 'upstream', data: '' }),
-      eventFrame('modelStatus', this.#modelStatus()),
+      eventFrame('logData', { source: 'proxy', data: logBook.history('proxy') }),
+      eventFrame('logData', { source: 'upstream', data: logBook.history('upstream') }),
+      eventFrame('modelStatus', modelStatus()),
       eventFrame('uiConfig', {}),
-      eventFrame('profileChanged', { active: this.#activeProfile() }),
-      eventFrame('inflight', { operation: 'snapshot', requests: [...this.#inflight.values()] }),
+      eventFrame('profileChanged', { active: activeProfile() }),
+      eventFrame('inflight', inflight()),
     ];
     this.#listeners.add(answer);
     try {
@@ -72,26 +61,27 @@ export class EventFeed {
   }
 
   modelsChanged(): void {
-    this.#send(eventFrame('modelStatus', this.#modelStatus()));
+    this.#tell('modelStatus', this.#sources.modelStatus());
   }
 
   profileChanged(): void {
-    this.#send(eventFrame('profileChanged', { active: this.#activeProfile() }));
+    this.#tell('profileChanged', { active: this.#sources.activeProfile() });
     this.modelsChanged();
   }
 
-  requestBegan(id: number, entry: object): void {
-    this.#inflight.set(`${id}`, entry);
-    this.#send(eventFrame('inflight', { operation: 'upsert', request: entry }));
+  /** A request came, or went. */
+  inflightChanged(change: object): void {
+    this.#tell('inflight', change);
   }
 
-  requestEnded(id: number): void {
-    if (this.#inflight.delete(`${id}`)) {
-      this.#send(eventFrame('inflight', { operation: 'remove', id: `${id}` }));
-    }
+  /** There is a new row in the activity. */
+  activityAdded(id: number): void {
+    this.#tell('activity', { id });
   }
 
-  #send(frame: string): void {
+  #tell(type: DemoEventType, data: unknown): void {
+    if (this.#listeners.size === 0) return;
+    const frame = eventFrame(type, data);
     for (const listener of this.#listeners) {
       // As at the original, a slow reader loses messages.
       if (listener.isBehind) continue;

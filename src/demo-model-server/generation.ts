@@ -11,6 +11,12 @@ export interface WorkTimes {
   readonly speed: number;
 }
 
+/** Tokens read and written. */
+export interface TokensUsed {
+  input: number;
+  output: number;
+}
+
 /** One request that runs on the resident model. */
 export interface Generation {
   readonly answer: Answer;
@@ -26,6 +32,8 @@ export interface Generation {
   /** SHA-256 of the body. */
   readonly seed: Buffer;
   readonly times: WorkTimes;
+  /** What the answer has counted so far; the activity list shows it. */
+  readonly used: TokensUsed;
   /** Keeps the GPU counted as busy after the answer, until the function returned is called. */
   readonly holdGpu: () => () => void;
 }

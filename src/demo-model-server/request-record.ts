@@ -70,6 +70,11 @@ export class RequestLog {
     return this.#maxConcurrent;
   }
 
+  /** Whether any holds the GPU now. */
+  get isGpuBusy(): boolean {
+    return this.#onGpu.size > 0;
+  }
+
   arrived(
     head: Pick<RequestRecord, 'method' | 'target' | 'headers' | 'rawHeaders'>,
   ): RequestInProgress {

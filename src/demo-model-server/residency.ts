@@ -36,7 +36,7 @@ interface Waiter {
 /** The one place in GPU memory and everybody who wants it. */
 export class Residency {
   readonly #loadMs: number;
-  readonly #onChange: () => void;
+  readonly #onChange: (modelId: string, state: ModelState) => void;
   readonly #running = new Set<AbortController>();
   #waiters: Waiter[] = [];
   #modelId: string | null = null;
@@ -46,7 +46,7 @@ export class Residency {
   #swaps = 0;
 
   /** `loadMs`: how long a cold load takes; `onChange` is called after each change of a model's state. */
-  constructor(loadMs: number, onChange: () => void) {
+  constructor(loadMs: number, onChange: (modelId: string, state: ModelState) => void) {
     this.#loadMs = loadMs;
     this.#onChange = onChange;
   }
@@ -135,23 +135,25 @@ export class Residency {
   #start(modelId: string): void {
     this.#loads += 1;
     this.#modelId = modelId;
-    this.#become('starting');
+    this.#become(modelId, 'starting');
     this.#loading = setTimeout(() => {
-      this.#become('ready');
+      this.#become(modelId, 'ready');
       this.#serve();
     }, this.#loadMs).unref();
   }
 
   #stop(): void {
+    const modelId = this.#modelId;
+    if (modelId === null) return;
     clearTimeout(this.#loading);
-    this.#become('stopping');
+    this.#become(modelId, 'stopping');
     this.#modelId = null;
-    this.#become('stopped');
+    this.#become(modelId, 'stopped');
   }
 
-  #become(state: ModelState): void {
+  #become(modelId: string, state: ModelState): void {
     this.#state = state;
-    this.#onChange();
+    this.#onChange(modelId, state);
   }
 
   #lease(): ResidencyLease {

@@ -2,20 +2,15 @@ import { comfyModelId, needsGpu } from './catalogue.ts';
 import type { Catalogue, DemoModel, UpstreamTarget } from './catalogue.ts';
 import { comfyControls, comfyEndpoint, comfyPath } from './comfy-endpoint.ts';
 import { ComfyUi } from './comfy-ui.ts';
-import {
-  controlRoutes,
-  methodNotAllowed,
-  redirect,
-  sendCors,
-  unloadOne,
-  type ControlParts,
-} from './control.ts';
+import { redirect, type ControlTable } from './control-route.ts';
+import { controlTable, methodNotAllowed, sendCors, type ControlParts } from './control.ts';
 import { sendError, sendPlain } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import type { Endpoint } from './generation.ts';
 import { findModelField } from './model-field.ts';
+import { topRoute, type TopRoute } from './model-routes.ts';
 import type { Residency } from './residency.ts';
-import { inferenceEndpoints, upstreamEndpoint } from './upstream.ts';
+import { upstreamEndpoint } from './upstream.ts';
 
 /** What a request comes to: an answer that needs no model, or work on one. */
 export type Route =
@@ -29,6 +24,8 @@ export type Route =
       readonly path: string;
       /** False for a model that needs none, and for a mere look (GET, HEAD) at one that is ready. */
       readonly takesGpu: boolean;
+      /** It gets a row in the activity. */
+      readonly isMetered: boolean;
       readonly endpoint: Endpoint;
     };
 
@@ -40,14 +37,14 @@ export class Router {
   readonly #catalogue: Catalogue;
   readonly #residency: Residency;
   readonly #parts: ControlParts;
-  readonly #control: ReturnType<typeof controlRoutes>;
+  readonly #control: ControlTable;
   readonly #comfies = new Map<string, ComfyUi>();
 
   constructor(parts: ControlParts) {
     this.#catalogue = parts.catalogue;
     this.#residency = parts.residency;
     this.#parts = parts;
-    this.#control = controlRoutes(parts);
+    this.#control = controlTable(parts);
   }
 
   /** The ComfyUI of an image model. */
@@ -70,27 +67,23 @@ export class Router {
   route(exchange: Exchange): Route {
     const { method, path } = exchange;
     if (method === 'OPTIONS') return answerWith(() => sendCors(exchange)); // 1
-    const endpoint = inferenceEndpoints.get(path);
-    if (endpoint !== undefined) return this.#inference(exchange, endpoint); // 2
+    const top = topRoute(method, path);
+    if (top !== undefined) return this.#inference(exchange, top); // 2
     if (path.startsWith('/upstream/')) return this.#upstream(exchange); // 3
     if (path === '/comfyui' || path.startsWith('/comfyui/')) return this.#comfyui(exchange); // 3
-    const control = this.#control.get(path); // 4
+    const control = this.#control.find(path); // 4
     if (control !== undefined) {
-      return control.methods.includes(method)
-        ? answerWith(() => control.run(exchange))
-        : answerWith(() => methodNotAllowed(exchange, control.methods));
-    }
-    if (path.startsWith('/api/models/unload/')) {
-      return method === 'POST'
-        ? answerWith(() => unloadOne(exchange, this.#parts))
-        : answerWith(() => methodNotAllowed(exchange, ['POST']));
+      const { route, rest } = control;
+      return route.methods.includes(method)
+        ? answerWith(() => route.run(exchange, rest))
+        : answerWith(() => methodNotAllowed(exchange, route.methods));
     }
     return answerWith(() => sendPlain(exchange.answer, 404, '404 page not found')); // 5
   }
 
-  #inference(exchange: Exchange, endpoint: Endpoint): Route {
-    const { answer, headers } = exchange;
-    if (exchange.method !== 'POST') return answerWith(() => methodNotAllowed(exchange, ['POST']));
+  #inference(exchange: Exchange, { methods, served }: TopRoute): Route {
+    const { answer, headers, method } = exchange;
+    if (served === undefined) return answerWith(() => methodNotAllowed(exchange, methods));
     const named = findModelField({ ...exchange, contentType: headers['content-type'] ?? '' });
     const asked = this.#parts.profiles.pinned(named);
     if (asked === '') {
@@ -100,8 +93,8 @@ export class Router {
     if (model === undefined) {
       return answerWith(() => sendError(answer, headers, 404, 'no router for requested model'));
     }
-    const takesGpu = needsGpu(model);
-    return { needsModel: true, model, asked, path: exchange.path, takesGpu, endpoint };
+    const isMetered = method === 'POST';
+    return { needsModel: true, model, asked, takesGpu: needsGpu(model), isMetered, ...served };
   }
 
   #upstream(exchange: Exchange): Route {
@@ -140,7 +133,7 @@ export class Router {
       model.kind === 'image' ? comfyEndpoint(method, rest, this.comfyOf(model.id)) : undefined;
     const takesGpu = !isApart && !((isLook || isControl) && isReady);
     const endpoint = comfy ?? upstreamEndpoint;
-    return { needsModel: true, model, asked, path: rest, takesGpu, endpoint };
+    return { needsModel: true, model, asked, path: rest, takesGpu, isMetered: false, endpoint };
   }
 }
 

@@ -2,16 +2,23 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createHash } from 'node:crypto';
+import { accessLine } from './access-line.ts';
+import { Activity } from './activity.ts';
+import { Admission } from './admission.ts';
 import { Answer, AnswerOverError } from './answer.ts';
 import { isAuthorized } from './auth.ts';
-import { Admission } from './admission.ts';
+import { Captures } from './captures.ts';
 import { Catalogue, needsGpu } from './catalogue.ts';
 import { sendError, sendTooMany } from './errors.ts';
-import { EventFeed, inflightEntry } from './events.ts';
+import { EventFeed } from './events.ts';
 import { splitTarget, type Exchange } from './exchange.ts';
 import { performFault, strikesBeforeLoad, type DemoFault } from './fault.ts';
-import type { WorkTimes } from './generation.ts';
+import type { TokensUsed, WorkTimes } from './generation.ts';
+import { Inflight, inflightEntry } from './inflight.ts';
 import { modelStatus } from './listings.ts';
+import { LogBook } from './log-book.ts';
+import { Machine } from './machine.ts';
+import { Meter } from './meter.ts';
 import { Profiles } from './profiles.ts';
 import { settingsOf, type DemoModelServerOptions, type DemoSettings } from './options.ts';
 import { RequestLog, type RequestInProgress, type RequestRecord } from './request-record.ts';
@@ -49,6 +56,14 @@ export function createDemoModelServer(options: DemoModelServerOptions = {}): Dem
   return new HttpDemoModelServer(settingsOf(options));
 }
 
+/** One request's work on a model. */
+interface Work {
+  readonly route: Extract<Route, { needsModel: true }>;
+  readonly used: TokensUsed;
+  /** For its model. */
+  isWaiting: boolean;
+}
+
 class HttpDemoModelServer implements DemoModelServer {
   readonly #settings: DemoSettings;
   readonly #times: WorkTimes;
@@ -56,6 +71,9 @@ class HttpDemoModelServer implements DemoModelServer {
   readonly #residency: Residency;
   readonly #admission: Admission;
   readonly #events: EventFeed;
+  readonly #inflight: Inflight;
+  readonly #logBook = new LogBook();
+  readonly #meter: Meter;
   readonly #router: Router;
   readonly #sockets: Sockets;
   #server: Server | undefined;
@@ -73,18 +91,30 @@ class HttpDemoModelServer implements DemoModelServer {
     const catalogue = new Catalogue(settings.models, settings.peers);
     this.#admission = new Admission(settings.concurrencyLimit);
     this.#log = new RequestLog(settings.keepRecords, settings.onRequestEnd);
-    this.#residency = new Residency(settings.coldLoadMs / speed, () => {
+    const residency = new Residency(settings.coldLoadMs / speed, (modelId, state) => {
+      this.#logBook.write({ kind: 'upstream', modelId }, `[${modelId}] ${state}`);
       this.#router.modelsChanged();
       this.#events.modelsChanged();
     });
+    this.#residency = residency;
     const profiles = new Profiles(settings.profiles, () => this.#events.profileChanged());
-    this.#events = new EventFeed(
-      () => modelStatus(catalogue, this.#residency),
-      () => profiles.active,
-    );
-    const parts = { catalogue, residency: this.#residency, profiles, events: this.#events };
+    this.#inflight = new Inflight((change) => this.#events.inflightChanged(change));
+    this.#events = new EventFeed({
+      modelStatus: () => modelStatus(catalogue, residency),
+      activeProfile: () => profiles.active,
+      inflight: () => this.#inflight.snapshot(),
+      logBook: this.#logBook,
+    });
+    const [activity, captures] = [new Activity(), new Captures()];
+    this.#meter = new Meter(activity, captures, (id) => this.#events.activityAdded(id));
+    const machine = new Machine(() => ({
+      resident: residency.resident,
+      isBusy: this.#log.isGpuBusy,
+    }));
+    const told = { events: this.#events, inflight: this.#inflight, logBook: this.#logBook };
+    const parts = { catalogue, residency, profiles, activity, captures, machine, ...told };
     this.#router = new Router(parts);
-    this.#sockets = new Sockets({ ...parts, router: this.#router, log: this.#log });
+    this.#sockets = new Sockets({ catalogue, residency, router: this.#router, log: this.#log });
   }
 
   get url(): string {
@@ -154,10 +184,13 @@ class HttpDemoModelServer implements DemoModelServer {
     const { method = 'GET', url: target = '/', headers, rawHeaders } = request;
     const record = this.#log.arrived({ method, target, headers, rawHeaders });
     const onOver: (() => void)[] = [];
+    const remoteIp = request.socket.remoteAddress ?? '';
     const answer = new Answer(response, (clientLeft) => {
       record.status = answer.status;
       this.#log.ended(record, clientLeft);
       for (const act of onOver) act();
+      const line = accessLine(record, remoteIp, answer.sentBytes);
+      if (line !== undefined) this.#logBook.write({ kind: 'proxy' }, line);
     });
     try {
       const body = await readBody(request, record);
@@ -166,7 +199,7 @@ class HttpDemoModelServer implements DemoModelServer {
       const { path, rawQuery } = splitTarget(target);
       const query = new URLSearchParams(rawQuery);
       const exchange = { method, path, rawQuery, query, headers, body, answer };
-      await this.#answer(exchange, record, onOver, request.socket.remoteAddress ?? '');
+      await this.#answer(exchange, record, onOver, remoteIp);
     } catch (error) {
       if (error instanceof AnswerOverError || answer.signal.aborted) return;
       const message = error instanceof Error ? error.message : String(error);
@@ -198,8 +231,14 @@ class HttpDemoModelServer implements DemoModelServer {
       if (fault === undefined || (await performFault(fault, answer))) await route.run();
       return;
     }
-    onOver.push(() => this.#events.requestEnded(record.id));
-    this.#events.requestBegan(record.id, inflightEntry(record, remoteIp, new Date()));
+    const used = { input: 0, output: 0 };
+    if (route.isMetered) onOver.push(this.#meter.begin(exchange, record, used));
+    const work: Work = { route, used, isWaiting: needsGpu(route.model) };
+    onOver.push(() => this.#inflight.ended(record.id));
+    this.#inflight.began(record.id, inflightEntry(record, remoteIp, new Date()), () => {
+      if (work.isWaiting) answer.cancelledWaiting();
+      else answer.modelDied();
+    });
     const leave =
       fault?.kind === 'answer' ? (): void => undefined : this.#admission.enter(route.model);
     if (leave === undefined) {
@@ -208,13 +247,13 @@ class HttpDemoModelServer implements DemoModelServer {
     }
     onOver.push(leave);
     if (record.gpu && fault?.kind !== 'answer') this.#log.tookGpu(record);
-    await this.#generate(exchange, record, route, fault, onOver);
+    await this.#generate(exchange, record, work, fault, onOver);
   }
 
   async #generate(
     exchange: Exchange,
     record: RequestInProgress,
-    route: Extract<Route, { needsModel: true }>,
+    work: Work,
     fault: DemoFault | undefined,
     onOver: (() => void)[],
   ): Promise<void> {
@@ -223,14 +262,17 @@ class HttpDemoModelServer implements DemoModelServer {
       await performFault(fault, answer);
       return;
     }
+    const { route, used } = work;
     if (needsGpu(route.model)) await this.#load(route.model.id, answer, onOver);
+    work.isWaiting = false;
     if (fault !== undefined && !(await performFault(fault, answer))) return;
     const { endpoint, ...target } = route;
     const seed = Buffer.from(record.bodySha256 ?? '', 'hex');
     const contentType = headers['content-type'] ?? '';
     const times = this.#times;
     const holdGpu = (): (() => void) => this.#log.hold(record);
-    await endpoint({ ...target, answer, body, seed, contentType, method, query, times, holdGpu });
+    const facts = { answer, body, seed, contentType, method, query, times, used, holdGpu };
+    await endpoint({ ...target, ...facts });
   }
 
   async #load(modelId: string, answer: Answer, onOver: (() => void)[]): Promise<void> {

@@ -1,9 +1,6 @@
-import { derive, tokensOf, type Derived } from './derive.ts';
-import { sendModelError } from './errors.ts';
+import type { Derived } from './derive.ts';
 import { modelJson, readJsonObject, type Endpoint, type Generation } from './generation.ts';
-import { monotonicMs, waitFor, waitUntil } from './pace.ts';
-
-const mostTokens = 1_000_000;
+import { eventStream, pacedTokens, planText, wholeText, type TextPlan } from './text-plan.ts';
 
 /** What differs between the chat and the plain completion protocol. */
 interface Protocol {
@@ -41,46 +38,25 @@ export const chatCompletions: Endpoint = (generation) => complete(generation, ch
 /** `POST /v1/completions`, likewise. */
 export const completions: Endpoint = (generation) => complete(generation, plain);
 
-/** The parts of a text answer that do not depend on the protocol. */
-interface Plan {
-  readonly derived: Derived;
-  readonly tokens: number;
-  readonly finish: 'length' | 'stop';
-  readonly usage: object;
-  readonly includeUsage: boolean;
-}
-
 async function complete(generation: Generation, protocol: Protocol): Promise<void> {
   const fields = await readJsonObject(generation);
   if (fields === undefined) return;
-  const asked = fields.max_completion_tokens ?? fields.max_tokens;
-  if (asked !== undefined && asked !== null && !isTokenCount(asked)) {
-    await sendModelError(generation.answer, 400, 'max_tokens must be a whole number above 0');
-    return;
-  }
-  const derived = derive(generation.seed);
-  const tokens = asked ?? derived.naturalTokens;
-  const promptTokens = Math.ceil(generation.body.length / 4);
+  const limit = fields.max_completion_tokens ?? fields.max_tokens;
+  const plan = await planText(generation, 'max_tokens', limit);
+  if (plan === undefined) return;
   const options = fields.stream_options as { include_usage?: unknown } | null | undefined;
-  const plan: Plan = {
-    derived,
-    tokens,
-    finish: asked === undefined || asked === null ? 'stop' : 'length',
-    usage: {
-      prompt_tokens: promptTokens,
-      completion_tokens: tokens,
-      total_tokens: promptTokens + tokens,
-    },
-    includeUsage: options?.include_usage === true,
-  };
   await (fields.stream === true
-    ? streamText(generation, protocol, plan)
+    ? streamText(generation, protocol, plan, options?.include_usage === true)
     : sendText(generation, protocol, plan));
 }
 
-function isTokenCount(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) > 0 && (value as number) <= mostTokens;
-}
+const finishOf = ({ isCut }: TextPlan): string => (isCut ? 'length' : 'stop');
+
+const usageOf = ({ promptTokens, tokens }: TextPlan): object => ({
+  prompt_tokens: promptTokens,
+  completion_tokens: tokens,
+  total_tokens: promptTokens + tokens,
+});
 
 function frame(generation: Generation, idPrefix: string, object: string, derived: Derived): object {
   return {
@@ -92,39 +68,34 @@ function frame(generation: Generation, idPrefix: string, object: string, derived
   };
 }
 
-async function sendText(generation: Generation, protocol: Protocol, plan: Plan): Promise<void> {
-  await waitFor(plan.tokens * generation.times.tokenMs, generation.answer.signal);
-  const text = [...tokensOf(generation.seed, plan.tokens)].join('');
+async function sendText(generation: Generation, protocol: Protocol, plan: TextPlan): Promise<void> {
+  const text = await wholeText(generation, plan);
   const body = JSON.stringify({
     ...frame(generation, protocol.idPrefix, protocol.object, plan.derived),
-    choices: [{ index: 0, ...protocol.whole(text), finish_reason: plan.finish }],
-    usage: plan.usage,
+    choices: [{ index: 0, ...protocol.whole(text), finish_reason: finishOf(plan) }],
+    usage: usageOf(plan),
   });
   await generation.answer.send(200, modelJson, body);
 }
 
-async function streamText(generation: Generation, protocol: Protocol, plan: Plan): Promise<void> {
-  const { answer, times } = generation;
+async function streamText(
+  generation: Generation,
+  protocol: Protocol,
+  plan: TextPlan,
+  includeUsage: boolean,
+): Promise<void> {
+  const { answer } = generation;
   const head = frame(generation, protocol.idPrefix, protocol.chunkObject, plan.derived);
   const event = (choices: object[], more: object = {}): string =>
     `data: ${JSON.stringify({ ...head, choices, ...more })}\n\n`;
   const piece = (choice: object, finish: string | null): string =>
     event([{ index: 0, ...choice, finish_reason: finish }]);
 
-  const startedMs = monotonicMs();
-  answer.head(200, {
-    'Content-Type': 'text/event-stream',
-    'Cache-Control': 'no-cache',
-    'X-Accel-Buffering': 'no',
-  });
+  answer.head(200, eventStream);
   if (protocol.opening !== undefined) await answer.write(piece(protocol.opening, null));
-  let sent = 0;
-  for (const token of tokensOf(generation.seed, plan.tokens)) {
-    sent += 1;
-    await waitUntil(startedMs + sent * times.tokenMs, answer.signal);
+  for await (const token of pacedTokens(generation, plan))
     await answer.write(piece(protocol.piece(token), null));
-  }
-  await answer.write(piece(protocol.piece(''), plan.finish));
-  if (plan.includeUsage) await answer.write(event([], { usage: plan.usage }));
+  await answer.write(piece(protocol.piece(''), finishOf(plan)));
+  if (includeUsage) await answer.write(event([], { usage: usageOf(plan) }));
   await answer.end('data: [DONE]\n\n');
 }

@@ -1,26 +1,13 @@
-import { transcriptions } from './audio.ts';
 import { patternBytes } from './derive.ts';
-import { embeddings } from './embeddings.ts';
 import { sendModelError } from './errors.ts';
 import { modelJson, readJsonObject, workMs, type Endpoint, type Generation } from './generation.ts';
-import { imageEdits, imageGenerations } from './image.ts';
+import { modelEndpoint } from './model-routes.ts';
 import { waitFor } from './pace.ts';
-import { chatCompletions, completions } from './text.ts';
 
-/** What a model's own server answers at its `POST` paths that llama-swap also serves at the top. */
-export const inferenceEndpoints: ReadonlyMap<string, Endpoint> = new Map([
-  ['/v1/chat/completions', chatCompletions],
-  ['/v1/completions', completions],
-  ['/v1/embeddings', embeddings],
-  ['/v1/images/generations', imageGenerations],
-  ['/v1/images/edits', imageEdits],
-  ['/v1/audio/transcriptions', transcriptions],
-]);
-
-/** Answers `/upstream/<model>/<path>`: the paths above, videos, bytes, health; any other path is echoed. */
+/** Answers `/upstream/<model>/<path>`: what model servers serve, videos, bytes, health; any other path is echoed. */
 export const upstreamEndpoint: Endpoint = async (generation) => {
   const { method, path } = generation;
-  const inference = method === 'POST' ? inferenceEndpoints.get(path) : undefined;
+  const inference = modelEndpoint(method, path);
   if (inference !== undefined) await inference(generation);
   else if (method === 'POST' && path === '/v1/videos') await sendVideo(generation);
   else if (path === '/bytes') await sendBytes(generation);

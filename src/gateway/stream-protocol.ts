@@ -34,7 +34,9 @@ export function signOf(protocol: StreamProtocol | undefined, event: StreamEvent)
     return type === 'error' || type === 'response.failed' ? 'error' : 'piece';
   }
   if (data.includes('"error"') && saysError(data)) return 'error';
-  if (protocol === 'completion' && /"stop"\s*:\s*true/.test(data)) return 'done';
+  // Without `/v1` before it, llama-server's `completions` is its own protocol.
+  const isLlama = protocol === 'completion' || protocol === 'completions';
+  if (isLlama && /"stop"\s*:\s*true/.test(data)) return 'done';
   return /"finish_reason"\s*:\s*"/.test(data) ? 'finished' : 'piece';
 }
 

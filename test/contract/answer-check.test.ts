@@ -41,6 +41,8 @@ describe('a stream that ends', () => {
     ['/v/completions', chunk, TRUNCATED],
     ['/completion', 'data: {"content":"a","stop":false}\n\n', TRUNCATED],
     ['/completion', 'data: {"content":"","stop":true}\n\n', 'clean'],
+    ['/v/completions', 'data: {"content":"","stop":true}\n\n', 'clean'],
+    ['/v/completions', 'data: {"content":"\\"stop\\": true","stop":false}\n\n', TRUNCATED],
     ['/v1/responses', event('response.created'), TRUNCATED],
     ['/v1/responses', event('response.completed'), 'clean'],
     ['/v1/responses', unnamed('response.incomplete'), 'clean'],
