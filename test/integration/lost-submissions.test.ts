@@ -38,8 +38,12 @@ async function submitUnanswered(job: NewJob): Promise<void> {
     isUncertain: true,
   });
   isCutting = false;
-  await whenReady(fixture.producer, 5000);
-  expect(await fixture.queue.inspect([job.id])).toEqual(['waiting']);
+  // Its connection may be about to be cut still, and is back a moment later.
+  const isStored = async (): Promise<boolean> => {
+    await whenReady(fixture.producer, 5000);
+    return (await fixture.queue.inspect([job.id]))[0] === 'waiting';
+  };
+  await eventually(isStored, { what: 'the job to wait' });
 }
 const settle = async (): Promise<void> => {
   await eventually(async () => (await fixture.queue.settleDoubts()) === 0, { what: 'no doubts' });
