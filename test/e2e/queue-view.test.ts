@@ -179,11 +179,11 @@ describe('the queue', () => {
       ...soon,
       what: 'three ETAs to be compared',
     });
-    await eventually(async () => (await view()).waiting.length === 0, {
-      ...soon,
-      what: 'the plan to be empty',
-    });
-    expect((await view()).running).toBeNull();
+    const isIdle = async () => {
+      const { running, waiting } = await view();
+      return running === null && waiting.length === 0;
+    };
+    await eventually(isIdle, { ...soon, what: 'the queue to be empty and the GPU idle' });
   });
 
   test('is for those with a key, and is never kept by a cache', async () => {
