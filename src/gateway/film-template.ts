@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { BodyStore } from '../ports/body-store.ts';
 import type { NextShot } from '../ports/film-store.ts';
-import type { JobFacts } from '../ports/job-queue.ts';
+import type { JobDeadlines, JobFacts } from '../ports/job-queue.ts';
+import { addressSealOf } from './deliver-webhook.ts';
 import { valueAt, withValueAt } from './json-pointer.ts';
 import type { RequestHead } from './run-job.ts';
 
@@ -18,6 +19,10 @@ export interface ShotTemplate {
   readonly points: number;
   readonly body: string | { readonly file: true } | null;
   readonly take: readonly Take[];
+  /** Those with a length count from the moment it enters the queue. */
+  readonly deadlines?: JobDeadlines;
+  /** Who is told of its end. */
+  readonly webhook?: string;
 }
 
 /** What making shots needs. */
@@ -66,7 +71,7 @@ export async function makeShot(
   previous: Buffer | undefined,
   making: ShotMaking,
 ): Promise<NextShot> {
-  const { head, points, take } = template;
+  const { head, points, take, deadlines, webhook } = template;
   const whole = await bodyOf(filmId, shot, template, making.store);
   const filled = take.length === 0 ? whole : fill(whole, shot, take, previous);
   if (typeof filled === 'string') return { reason: filled };
@@ -81,7 +86,19 @@ export async function makeShot(
     bodySha256: createHash('sha256').update(filled).digest('hex'),
   };
   const sealedHead = making.seal(id, Buffer.from(JSON.stringify(head)));
-  return { job: { id, facts, points, sealedHead, body: isInline ? filled : null } };
+  return {
+    job: {
+      id,
+      facts,
+      points,
+      sealedHead,
+      body: isInline ? filled : null,
+      ...(deadlines === undefined ? {} : { deadlines }),
+      ...(webhook === undefined
+        ? {}
+        : { sealedWebhook: making.seal(addressSealOf(id), Buffer.from(webhook)) }),
+    },
+  };
 }
 
 /** Writes a body that is too large for Redis. */

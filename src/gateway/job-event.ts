@@ -1,4 +1,5 @@
 import type { Outcome } from '../policy/outcome.ts';
+import type { FilmShot } from '../ports/job-queue.ts';
 import type { EndedJob } from '../ports/ended-job.ts';
 import { jobPath } from './job-object.ts';
 
@@ -17,6 +18,8 @@ export interface JobEvent {
     readonly tier: string;
     readonly band: string;
     readonly base_priority: number;
+    /** Of a shot: its film, and its place there from 1. */
+    readonly film: FilmShot | null;
     readonly created_at: number;
     readonly started_at: number | null;
     readonly completed_at: number;
@@ -47,6 +50,7 @@ export function jobEvent(job: EndedJob): string {
       tier: facts.tier,
       band: facts.band,
       base_priority: facts.base,
+      film: facts.film ?? null,
       created_at: unixSeconds(createdMs),
       started_at: startedMs === null ? null : unixSeconds(startedMs),
       completed_at: unixSeconds(endedMs),

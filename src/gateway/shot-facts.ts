@@ -1,6 +1,7 @@
 import { basePriority } from '../policy/priority.ts';
 import type { PriorityInput } from '../policy/priority.ts';
 import type { Rules } from '../policy/rules.ts';
+import type { JobDeadlines } from '../ports/job-queue.ts';
 import type { JobKind } from '../ports/telemetry.ts';
 import type { ShotTemplate, Take } from './film-template.ts';
 import type { RequestHead } from './run-job.ts';
@@ -18,6 +19,8 @@ export interface AdmittedShot {
   readonly priority: Omit<PriorityInput, 'modelFloor'>;
   readonly body: ShotTemplate['body'];
   readonly take: readonly Take[];
+  readonly deadlines: JobDeadlines;
+  readonly webhook: string | undefined;
 }
 
 /** The shot's template, ranked as any request is. */
@@ -31,6 +34,8 @@ export function templateOf(shot: AdmittedShot, rules: Rules): ShotTemplate {
     points: ranked.base + (rules.tiers[tier]?.bonus ?? 0),
     body: shot.body,
     take: shot.take,
+    deadlines: shot.deadlines,
+    ...(shot.webhook === undefined ? {} : { webhook: shot.webhook }),
     facts: {
       version: 1,
       method: shot.head.method,

@@ -45,17 +45,30 @@ export function termsOf(request: IncomingMessage, keyed: KeyedRequest): RequestT
   const preferences = preferencesOf(request.headersDistinct.prefer ?? []);
   const isAsync = preferences.has('respond-async');
   const wait = preferences.get('wait') ?? '';
-  const start = read(request, 'X-Berth-Start-Deadline', startDeadlineHeader);
-  const cancelAfterMs = read(request, 'Cancel-After', cancelAfterHeader);
   return {
     isAsync,
     waitSeconds:
       isAsync && /^\d{1,9}$/.test(wait) ? Math.min(LONGEST_WAIT_SECONDS, Number(wait)) : 0,
     idempotency: idempotencyOf(request, keyed),
-    deadlines: {
-      ...(start === undefined ? {} : { start }),
-      ...(cancelAfterMs === undefined ? {} : { cancelAfterMs }),
-    },
+    deadlines: deadlinesOf(valuesIn(request)),
+  };
+}
+
+/** The values of a header, by its lower-case name. */
+export type HeaderValues = (name: string) => readonly string[];
+
+const valuesIn =
+  (request: IncomingMessage): HeaderValues =>
+  (name) =>
+    request.headersDistinct[name] ?? [];
+
+/** Reads `X-Berth-Start-Deadline` and `Cancel-After`. Throws GatewayError `bad_request` that names the header. */
+export function deadlinesOf(values: HeaderValues): JobDeadlines {
+  const start = read(values, 'X-Berth-Start-Deadline', startDeadlineHeader);
+  const cancelAfterMs = read(values, 'Cancel-After', cancelAfterHeader);
+  return {
+    ...(start === undefined ? {} : { start }),
+    ...(cancelAfterMs === undefined ? {} : { cancelAfterMs }),
   };
 }
 
@@ -76,7 +89,7 @@ export function idempotencyOf(
   request: IncomingMessage,
   { member, bodySha256 }: KeyedRequest,
 ): IdempotencyKey | undefined {
-  const key = read(request, 'Idempotency-Key', idempotencyKeyHeader);
+  const key = read(valuesIn(request), 'Idempotency-Key', idempotencyKeyHeader);
   if (key === undefined) return undefined;
   return {
     name: hashOf([member, key]),
@@ -86,11 +99,11 @@ export function idempotencyOf(
 
 /** A header that may come once, as its schema reads it. */
 function read<Value>(
-  request: IncomingMessage,
+  values: HeaderValues,
   name: string,
   schema: z.ZodType<Value, string>,
 ): Value | undefined {
-  const [value, ...others] = request.headersDistinct[name.toLowerCase()] ?? [];
+  const [value, ...others] = values(name.toLowerCase());
   if (others.length > 0) throw bad(name, 'came more than once');
   if (value === undefined) return undefined;
   const found = schema.safeParse(value.trim());

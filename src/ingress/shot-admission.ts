@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { GatewayError } from '../errors.ts';
-import { requestHeaders } from '../gateway/headers.ts';
 import type { AdmittedShot } from '../gateway/shot-facts.ts';
+import { webhookOf } from '../gateway/webhook-request.ts';
 import type { ModelCatalogue } from '../ports/model-server.ts';
 import { accessFor } from './access-rules.ts';
 import { fault } from './film-request.ts';
@@ -11,7 +11,9 @@ import { plainTarget } from './request-form.ts';
 import { COMFY_MODEL, matchRoute, upstreamCandidates } from './route-table.ts';
 import type { RouteMatch } from './route-table.ts';
 import { credentialHeaders } from './shown-key.ts';
-import { headersUpstream } from './upstream-headers.ts';
+import { deadlinesOf } from './request-terms.ts';
+import type { HeaderValues } from './request-terms.ts';
+import { headersUpstream, ownHeadersUpstream } from './upstream-headers.ts';
 import type { HeaderRules } from './upstream-headers.ts';
 
 /** What admitting shots needs. */
@@ -20,10 +22,14 @@ export interface ShotAdmission {
   readonly headerRules: HeaderRules;
   /** Whether a model needs no GPU. */
   readonly needsNoGpu: (model: string) => boolean;
+  /** What is wrong with the address of a webhook, without repeating it. */
+  readonly webhookFault: (address: string) => string | undefined;
 }
 
 type GpuMatch = Extract<RouteMatch, { needsGpu: true }>;
 
+/** Of a film that does not belong to one moment: each of its shots has a start and an end of its own. */
+const OF_A_SHOT = ['X-Berth-Start-Deadline', 'Cancel-After'] as const;
 /** Of the request that makes a film, what goes upstream with each shot. */
 const INHERITED = new Set([...credentialHeaders, 'x-forwarded-for', 'user-agent']);
 /** What a shot's body is in, and how long it is, is Berth's to say. */
@@ -38,6 +44,7 @@ const DEFAULT_INTENT = 'film-shot';
  * 2. It needs the GPU, and the model server knows its model.
  * 3. Its headers: its own, before the credentials of the film's request.
  * 4. Its priority: its own headers', the film's, else that of a film shot.
+ * 5. Its deadlines, and who is told of its end: that of its own header, else of the film's.
  *
  * Throws GatewayError `bad_request` or `forbidden` that names the field.
  */
@@ -71,9 +78,9 @@ export async function admitShot(
     throw fault(modelField, `the model server knows no model ${JSON.stringify(model)}`);
   if (admission.needsNoGpu(model)) throw fault(modelField, 'that model needs no GPU');
   // 3
-  const own = Object.entries(shot.headers);
-  const refused = own.find(([name]) => OURS.has(name.toLowerCase()));
-  if (refused !== undefined) throw fault(`${at}.headers.${refused[0]}`, 'cannot be chosen');
+  const refused = Object.keys(shot.headers).find((name) => OURS.has(name.toLowerCase()));
+  if (refused !== undefined) throw fault(`${at}.headers.${refused}`, 'cannot be chosen');
+  const own = ownValues(shot);
   return {
     head: { method: shot.method, target, headers: headersOf(shot, request, admission.headerRules) },
     route: match.route,
@@ -84,7 +91,12 @@ export async function admitShot(
     tier: identity.tier,
     take: shot.take,
     // 4
-    priority: priorityOf(shot, request, identity),
+    priority: priorityOf(own, request, identity),
+    // 5
+    deadlines: named(`${at}.headers`, () => deadlinesOf(own)),
+    webhook:
+      named(`${at}.headers`, () => webhookOf(own('x-berth-webhook'), admission.webhookFault)) ??
+      webhookOf(request.headersDistinct['x-berth-webhook'] ?? [], admission.webhookFault),
   };
 }
 
@@ -127,25 +139,46 @@ function headersOf(shot: AskedShot, request: IncomingMessage, rules: HeaderRules
   );
   return [
     ...(isJson && !names.has('content-type') ? ['Content-Type', 'application/json'] : []),
-    ...requestHeaders(own, rules.droppedHeaders),
+    ...ownHeadersUpstream(own, rules),
     ...inherited,
   ];
 }
 
+/** A shot's own headers by lower-case name; those that differ in case alone are one that came twice. */
+function ownValues(shot: AskedShot): HeaderValues {
+  const values = new Map<string, string[]>();
+  for (const [name, value] of Object.entries(shot.headers))
+    values.set(name.toLowerCase(), [...(values.get(name.toLowerCase()) ?? []), value]);
+  return (name) => values.get(name) ?? [];
+}
+
+/** Says where the header stands that `read` finds fault with. */
+function named<T>(at: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    throw fault(`${at}.${error.param ?? ''}`, error.message);
+  }
+}
+
+/** Throws GatewayError `bad_request` for a header that says something of one job. */
+export function refuseShotTerms(request: IncomingMessage): void {
+  const found = OF_A_SHOT.find((name) => request.headersDistinct[name.toLowerCase()] !== undefined);
+  if (found === undefined) return;
+  throw new GatewayError('bad_request', `${found} belongs to a shot: it goes into its headers`, {
+    param: found,
+  });
+}
+
 function priorityOf(
-  shot: AskedShot,
+  own: HeaderValues,
   request: IncomingMessage,
   identity: Identity,
 ): AdmittedShot['priority'] {
-  const own = new Map(
-    Object.entries(shot.headers).map(([name, value]) => [name.toLowerCase(), value]),
-  );
-  const isOwn = PRIORITY_HEADERS.some((name) => own.has(name));
-  const all = (name: string): string[] => {
-    if (!isOwn) return request.headersDistinct[name] ?? [];
-    const value = own.get(name);
-    return value === undefined ? [] : [value];
-  };
+  const isOwn = PRIORITY_HEADERS.some((name) => own(name).length > 0);
+  const all = (name: string): readonly string[] =>
+    isOwn ? own(name) : (request.headersDistinct[name] ?? []);
   const [llamaSwapPriority, xPriority, intent] = PRIORITY_HEADERS.map(all);
   const isSilent = PRIORITY_HEADERS.every((name) => all(name).length === 0);
   return {

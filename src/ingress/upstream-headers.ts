@@ -46,18 +46,26 @@ const NONE: ReadonlySet<string> = new Set();
  * in front adds one address; whatever stands before those the client may have made up, and goes no further.
  */
 export function headersUpstream(request: IncomingMessage, rules: HeaderRules): string[] {
-  const drop = new Set([...rules.droppedHeaders, 'x-forwarded-for', 'x-berth-webhook']);
-  // What Berth did itself, nobody behind it is to do again.
-  if (/respond-async/i.test(String(request.headers.prefer ?? ''))) drop.add('prefer');
   const peer = (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   const claimed = (request.headersDistinct['x-forwarded-for'] ?? []).flatMap(addresses);
   const trusted = rules.trustedHops === 0 ? [] : claimed.slice(-rules.trustedHops);
   const way = [...trusted, peer].filter(Boolean);
   return [
-    ...requestHeaders(request.rawHeaders, drop),
+    ...ownHeadersUpstream(request.rawHeaders, rules),
     ...(way.length === 0 ? [] : ['X-Forwarded-For', way.join(', ')]),
     ...rules.addedHeaders,
   ];
+}
+
+/**
+ * Of a request's own headers, flat, those that go to the model server: not the credentials Berth keeps, not the address
+ * of a webhook, and not what Berth did itself and nobody behind it is to do again.
+ */
+export function ownHeadersUpstream(flat: readonly string[], rules: HeaderRules): string[] {
+  const drop = new Set([...rules.droppedHeaders, 'x-forwarded-for', 'x-berth-webhook']);
+  const prefers = flat.filter((_, at) => at % 2 === 1 && flat[at - 1]?.toLowerCase() === 'prefer');
+  if (prefers.some((value) => /respond-async/i.test(value))) drop.add('prefer');
+  return requestHeaders(flat, drop);
 }
 
 const addresses = (list: string): string[] =>

@@ -63,7 +63,7 @@ export function ingressFilms(
     seal: Seal;
     plan: () => Promise<string | undefined>;
     admission: AdmissionWatch;
-  } & Pick<FilmRoutesDependencies, 'catalogue' | 'headerRules' | 'needsNoGpu'>,
+  } & Pick<FilmRoutesDependencies, 'catalogue' | 'headerRules' | 'needsNoGpu' | 'webhookFault'>,
 ): FilmRoutes {
   const { config, redis, keys, store, seal, admission } = from;
   return new FilmRoutes({

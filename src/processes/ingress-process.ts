@@ -119,12 +119,14 @@ export async function startIngressProcess(
   const records = new RedisJobRecords(redis, keys);
   const positions = new QueuePositions(async () => status.plan());
   const reading = { reader: feed, inspect: async (ids: readonly string[]) => queue.inspect(ids) };
+  const webhookFault = (address: string): string | undefined =>
+    webhookAddressFault(address, config.webhooks.mayCallPrivate);
   const proxy = new Proxy({
     queue,
     records,
     rules: config.rules,
     seal: (jobId, plain) => seal.close(jobId, plain),
-    webhookFault: (address) => webhookAddressFault(address, config.webhooks.mayCallPrivate),
+    webhookFault,
     telemetry,
     ...reading,
     store,
@@ -165,6 +167,7 @@ export async function startIngressProcess(
     catalogue,
     headerRules: upstreamHeaders,
     needsNoGpu: (model) => bypass.covers(model),
+    webhookFault,
     plan: async () => status.plan(),
     admission,
   });

@@ -89,6 +89,7 @@ test('an event says what became of the job, and when, and nothing of its request
       started_at: 1_700_000_003,
       completed_at: 1_700_000_009,
       attempts: 2,
+      film: null,
       error: { code: 'model_server_timeout', message: 'no answer came' },
       urls: { self: '/berth/jobs/job', result: '/berth/jobs/job/result' },
       metrics: { queue_seconds: 3, gpu_seconds: 5.5 },

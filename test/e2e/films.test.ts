@@ -37,6 +37,13 @@ function shots(count: number, takes: boolean): object[] {
   }));
 }
 
+/** A shot with these headers of its own. */
+const aShotWith = (headers: Record<string, string>): object => ({
+  path: '/v1/chat/completions',
+  headers: { 'X-Test-Name': 'a shot', ...headers },
+  body: { model: 'demo-chat-small', messages: [{ role: 'user', content: 'a shot' }] },
+});
+
 async function call(
   method: string,
   path: string,
@@ -235,6 +242,13 @@ test('a film with a shot that cannot be is refused, names the field, and leaves 
       },
       'shots[1].headers.bad name',
     ],
+    [aShotWith({ 'Cancel-After': 'soon' }), 'shots[1].headers.Cancel-After'],
+    [
+      aShotWith({ 'x-berth-start-deadline': 'yesterday' }),
+      'shots[1].headers.X-Berth-Start-Deadline',
+    ],
+    [aShotWith({ 'Cancel-After': '9', 'cancel-after': '9' }), 'shots[1].headers.Cancel-After'],
+    [aShotWith({ 'X-Berth-Webhook': 'ftp://a.example/' }), 'shots[1].headers.X-Berth-Webhook'],
   ];
   for (const [shot, param] of refused) {
     const answer = await call('POST', '/berth/films', { shots: [...shots(1, false), shot] });
@@ -243,8 +257,45 @@ test('a film with a shot that cannot be is refused, names the field, and leaves 
       { error: { code: 'bad_request', param } },
     ]);
   }
+  const ofTheFilm = [
+    ['X-Berth-Start-Deadline', '90'],
+    ['Cancel-After', '90'],
+    ['X-Berth-Webhook', 'ftp://a.example/'],
+  ] as const;
+  for (const [name, value] of ofTheFilm) {
+    const answer = await call(
+      'POST',
+      '/berth/films',
+      { shots: shots(1, false) },
+      { [name]: value },
+    );
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      { error: { code: 'bad_request', param: name } },
+    ]);
+  }
   expect(await (await call('GET', '/berth/films')).json()).toMatchObject({ data: [] });
   expect(demo.attempts()).toEqual([]);
+});
+
+test('a shot that has not started in time pauses its film; made anew it has its time again', async () => {
+  const gate = demo.hold();
+  const front = fetch(`${system.url}/v1/chat/completions`, chat('front'));
+  await gate.arrived;
+  const made = await call('POST', '/berth/films', {
+    shots: [aShotWith({ 'X-Berth-Start-Deadline': '1', 'Cancel-After': '1h' })],
+  });
+  const path = String(made.headers.get('location'));
+  const paused = await until(path, ({ state }) => state === 'paused', 'the film to be paused');
+  expect(paused).toMatchObject({
+    done: 0,
+    reason: 'the shot that waited left the queue: start_deadline_passed',
+  });
+  gate.release();
+  expect((await front).status).toBe(200);
+  await call('POST', `${path}/resume`);
+  await until(path, ({ state }) => state === 'completed', 'the film to be completed');
+  expect(namesOf(demo.generations())).toEqual(['front', 'a shot']);
 });
 
 test('a film that is asked for again under its Idempotency-Key is the same film; other shots under it are refused', async () => {

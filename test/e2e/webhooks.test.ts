@@ -73,6 +73,7 @@ test('the end of a job is posted, signed with the secret that the command prints
       model: 'demo-chat-small',
       error: null,
       attempts: 1,
+      film: null,
     },
   });
   expect(call?.body).not.toContain('say nothing of this');
@@ -93,6 +94,41 @@ test('the address reaches neither Redis in the clear, nor the log, nor the model
   await eventually(async () => (await redis.llen('{berth}:gpu:outbox')) === 0, {
     what: 'the outbox to be empty',
   });
+});
+
+test("of a film each shot is told of, at its own address or the film's, which go no further", async () => {
+  const told = (name: string) => receiver.calls.filter(({ path }) => path.startsWith(`/${name}?`));
+  const shot = (webhook?: string) => ({
+    path: '/v1/chat/completions',
+    headers: webhook === undefined ? {} : { 'x-berth-webhook': webhook },
+    body: { model: 'demo-chat-small', messages: [{ role: 'user', content: 'a shot' }] },
+  });
+  const made = await fetch(`${berth.url}/berth/films`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      'X-Berth-Webhook': receiver.url(`/film?token=${TOKEN}`),
+    },
+    body: JSON.stringify({ shots: [shot(), shot(receiver.url(`/own?token=${TOKEN}`)), shot()] }),
+  });
+  expect(made.status).toBe(202);
+  const { id } = (await made.json()) as { id: string };
+  await eventually(() => told('film').length === 2 && told('own').length === 1, {
+    what: 'the three events',
+    timeoutMs: 10_000,
+  });
+  const places = (name: string) =>
+    told(name).map(({ body }) => (JSON.parse(body) as { data: { film: unknown } }).data.film);
+  expect(places('own')).toEqual([{ id, shot: 2 }]);
+  expect(places('film')).toEqual(
+    expect.arrayContaining([
+      { id, shot: 1 },
+      { id, shot: 3 },
+    ]),
+  );
+  expect(JSON.stringify(modelServer.record.map(({ rawHeaders }) => rawHeaders))).not.toContain(
+    TOKEN,
+  );
 });
 
 test.each(['ftp://hooks.example/', 'hooks.example', 'http://a:b@hooks.example/', ''])(

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { QueueCare } from '../../src/adapters/redis/queue-care.ts';
+import { readEndedJob } from '../../src/adapters/redis/webhook-outbox.ts';
+import { RedisClock } from '../../src/adapters/redis/redis-clock.ts';
 import { fileName, storeBody } from '../../src/gateway/film-template.ts';
 import type { ShotTemplate } from '../../src/gateway/film-template.ts';
 import type { ClaimedJob, RunJob } from '../../src/ports/job-queue.ts';
@@ -213,6 +216,40 @@ test('a cancelled film takes its waiting shot away, and aborts one that runs', a
     what: 'the abort',
   });
   expect(await cinema.present(film)).toEqual(['state cancelled']);
+});
+
+test('a paused film keeps no deadline of its shot', async () => {
+  const deadlines = { start: { withinMs: 1 }, cancelAfterMs: 1 };
+  const film = await cinema.make([{ ...aTemplate({ shot: 1 }), deadlines }]);
+  await cinema.service.pause(film);
+  const care = new QueueCare(fixture.admin, fixture.keys, new RedisClock());
+  const { pool } = fixture.keys;
+  expect(await fixture.admin.zcard(`${pool}:deadlines`)).toBe(0);
+  await care.sweepDeadlines();
+  expect(await cinema.films.read(film)).toMatchObject({
+    state: 'paused',
+    reason: 'it was asked to',
+  });
+  const ran: Body[] = [];
+  await cinema.service.resume(film);
+  await fixture.startWorker(answering(ran));
+  await state(film, 'completed');
+  expect(numbers(ran)).toEqual([1]);
+});
+
+test('a shot that ends with its film, or is skipped, is told of like any end', async () => {
+  const templates = shots(2).map((template) => ({ ...template, webhook: 'https://a.example/' }));
+  const film = await cinema.make(templates);
+  await cinema.service.skip(film);
+  const cancelled = await cinema.make(templates);
+  await cinema.service.cancel(cancelled);
+  const entries = await fixture.admin.lrange(fixture.keys.outbox, 0, -1);
+  expect(
+    entries.map(readEndedJob).map(({ outcome, message, facts }) => [outcome, message, facts.film]),
+  ).toEqual([
+    ['cancelled', 'the film goes on without this shot', { id: film, shot: 1 }],
+    ['cancelled', 'the film was cancelled', { id: cancelled, shot: 1 }],
+  ]);
 });
 
 test('a shot that other hands took away is brought back by the scorer, once', async () => {

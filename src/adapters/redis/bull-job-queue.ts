@@ -15,6 +15,7 @@ import type {
 import { bullClass } from './bull-class.ts';
 import { composedBackend } from './composed-backend.ts';
 import { openFacts } from './journal-entry.ts';
+import { termsJson } from './shot-json.ts';
 import { JobPlaces } from './job-places.ts';
 import { GPU_QUEUE } from './keys.ts';
 import type { PoolKeys } from './keys.ts';
@@ -199,8 +200,7 @@ export class BullJobQueue implements JobQueue {
     if (entry === undefined) throw new Error('jobs are added by submit() alone');
     const { job: newJob } = entry;
     const { keys: pool, ingressId, waitingCap, keep } = this.options;
-    const { facts, idempotency, deadlines } = newJob;
-    const { start, cancelAfterMs } = deadlines ?? {};
+    const { facts, idempotency } = newJob;
     const own = JSON.stringify({
       pool: pool.pool,
       queue: pool.queue,
@@ -218,15 +218,7 @@ export class BullJobQueue implements JobQueue {
         ? {}
         : { key: idempotency.name, request: idempotency.request, keyMs: keep.keyMs }),
       keepMs: facts.mode === 'sync' ? keep.syncMs : keep.asyncMs,
-      ...(start === undefined
-        ? {}
-        : 'byMs' in start
-          ? { startByMs: start.byMs }
-          : { startWithinMs: start.withinMs }),
-      ...(cancelAfterMs === undefined ? {} : { cancelAfterMs }),
-      ...(newJob.sealedWebhook === undefined
-        ? {}
-        : { hook: newJob.sealedWebhook.toString('base64') }),
+      ...termsJson(newJob),
     });
     const bull = (backend as unknown as ArgumentBuilder).addPrioritizedJobArgs(...args);
     const reply = await this.scripts.run(

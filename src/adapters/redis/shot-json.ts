@@ -1,4 +1,5 @@
 import type { NextShot, ShotJob } from '../../ports/film-store.ts';
+import type { NewJob } from '../../ports/job-queue.ts';
 import { attemptRules } from '../../policy/attempt.ts';
 import type { WaitingJob } from '../../policy/job.ts';
 import type { Rules } from '../../policy/rules.ts';
@@ -16,10 +17,35 @@ export interface ShotJson {
   band: string;
   member: string;
   facts: string;
+  startByMs?: number;
+  startWithinMs?: number;
+  cancelAfterMs?: number;
+  hook?: string;
+}
+
+/** A job's deadlines and sealed webhook as the scripts are told of them; see lua/connections.lua. */
+export function termsJson({
+  deadlines,
+  sealedWebhook,
+}: Pick<NewJob, 'deadlines' | 'sealedWebhook'>): Pick<
+  ShotJson,
+  'startByMs' | 'startWithinMs' | 'cancelAfterMs' | 'hook'
+> {
+  const { start, cancelAfterMs } = deadlines ?? {};
+  return {
+    ...(start === undefined
+      ? {}
+      : 'byMs' in start
+        ? { startByMs: start.byMs }
+        : { startWithinMs: start.withinMs }),
+    ...(cancelAfterMs === undefined ? {} : { cancelAfterMs }),
+    ...(sealedWebhook === undefined ? {} : { hook: sealedWebhook.toString('base64') }),
+  };
 }
 
 /** The part of a shot that is JSON; sealed head and body travel beside it. */
-export function shotJson({ id, facts, points }: ShotJob): ShotJson {
+export function shotJson(shot: ShotJob): ShotJson {
+  const { id, facts, points } = shot;
   return {
     id,
     number: facts.film.shot,
@@ -30,6 +56,7 @@ export function shotJson({ id, facts, points }: ShotJob): ShotJson {
     band: facts.band,
     member: facts.member,
     facts: openFacts(facts),
+    ...termsJson(shot),
   };
 }
 

@@ -24,7 +24,7 @@ const create: Operation = {
   description:
     'Up to 10,000 requests that run one after another, through any crash. Without a priority header they are batch, as with ' +
     '`X-Berth-Intent: film-shot`. A fault is a 400 whose `param` names its field, and nothing of the film is kept.',
-  parameters: priorityHeaders,
+  parameters: [...priorityHeaders, ...shared('IdempotencyKey', 'Webhook')],
   requestBody: {
     required: true,
     description: `At most ${FILM_BYTES} bytes, without a content coding.`,

@@ -26,6 +26,10 @@ export const jobEventSchema = schemaOf<JobEvent>()(
             band,
             base_priority,
           },
+          film: z
+            .object({ id: z.uuid(), shot: z.int().min(1) })
+            .nullable()
+            .describe('Of a shot: its film, and its place there.'),
           created_at: wholeSeconds,
           started_at: wholeSeconds.nullable(),
           completed_at: wholeSeconds,

@@ -22,7 +22,7 @@ import { identityOf } from '../identity.ts';
 import { scopeOf } from '../job-scope.ts';
 import { idempotencyOf } from '../request-terms.ts';
 import type { QueuePositions } from '../queue-positions.ts';
-import { admitShot } from '../shot-admission.ts';
+import { admitShot, refuseShotTerms } from '../shot-admission.ts';
 import type { ShotAdmission } from '../shot-admission.ts';
 
 /** What the routes of films need. */
@@ -95,6 +95,7 @@ export class FilmRoutes {
     const identity = identityOf(request);
     const code = refusal();
     if (code !== undefined) throw new GatewayError(code, 'no new films are taken right now');
+    refuseShotTerms(request);
     const body = await whole(request);
     const asked = readFilm(body);
     const bodySha256 = createHash('sha256').update(body).digest('hex');

@@ -27,6 +27,15 @@ local function never_due(pool, id)
   rcall('ZREM', pool .. ':deadlines', 'start:' .. id, 'cancel:' .. id, 'grace:' .. id)
 end
 
+-- What a job that arrives at a time was asked for with: its deadlines, and who is told of its end. `own`: startByMs?,
+-- startWithinMs?, cancelAfterMs?, hook?.
+local function take_terms(pool, id, own, at)
+  if own.hook then rcall('HSET', pool .. ':payload:' .. id, 'hook', own.hook) end
+  local start_by = own.startByMs or (own.startWithinMs and at + own.startWithinMs)
+  if start_by then due_at(pool, 'start', id, start_by) end
+  if own.cancelAfterMs then due_at(pool, 'cancel', id, at + own.cancelAfterMs) end
+end
+
 -- Whether the time for a job's start is over.
 local function is_late(pool, id, now)
   local start_by = rcall('ZSCORE', pool .. ':deadlines', 'start:' .. id)

@@ -18,9 +18,7 @@ if id ~= '' then
   if is_active(queue, id) then
     rcall('HSET', pool .. ':payload:' .. id, 'cancel', 'cancelled')
   elseif rcall('HEXISTS', queue .. id, 'outcome') == 0 then
-    park_shot(pool, queue, id, now)
-    erase(pool, queue, id)
-    announce(pool, 'end', id, 'evicted cancelled')
+    drop_shot(pool, queue, id, 'the film was cancelled', now)
   end
 end
 keep_film(pool, film, now, own.keepMs)

@@ -20,9 +20,7 @@ if id ~= '' then
   if rcall('HEXISTS', queue .. id, 'outcome') == 1 then
     keep_job(pool, id, now, own.keepMs)
   else
-    park_shot(pool, queue, id, now)
-    erase(pool, queue, id)
-    announce(pool, 'end', id, 'evicted cancelled')
+    drop_shot(pool, queue, id, 'the film goes on without this shot', now)
   end
 end
 rcall('HSET', key, 'mark', own.mark)

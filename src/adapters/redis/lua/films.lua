@@ -64,8 +64,8 @@ local function is_active(queue, id)
   return rcall('LPOS', queue .. 'active', id)
 end
 
--- Makes a shot the film's job: it waits, or is parked while the film is paused. `shot`: id, name, data, attempts, and
--- enqueue.lua's; number is its place in the film.
+-- Makes a shot the film's job: it waits, or is parked while the film is paused, without its deadlines then. `shot`: id,
+-- name, data, attempts, and enqueue.lua's and take_terms'; number is its place in the film.
 local function add_shot(pool, queue, film, shot, head, body, at, waits)
   local bull = {}
   for i, name in ipairs({ 'marker', 'meta', 'id', 'prioritized', 'delayed', 'completed', 'active', 'events', 'pc' }) do
@@ -75,19 +75,34 @@ local function add_shot(pool, queue, film, shot, head, body, at, waits)
   bull_add(bull, { cmsgpack.pack({ queue, shot.id, shot.name, string.format('%.0f', at) }), shot.data, cmsgpack.pack(options) })
   rcall('HSET', queue .. shot.id, 'film', film, 'shot', shot.number)
   enqueue(pool, queue, shot, head, body, at)
+  take_terms(pool, shot.id, shot, at)
   rcall('HSET', film_key(pool, film) .. ':jobs', shot.number, shot.id)
   rcall('HINCRBY', film_key(pool, film) .. ':jobs', shot.number .. ':t', 1)
   film_set(pool, film, 'job', shot.id)
-  if waits then note(pool, queue, 'arrive', shot.id, at)
-  else rcall('ZREM', queue .. 'prioritized', shot.id) end
+  if waits then
+    note(pool, queue, 'arrive', shot.id, at)
+  else
+    rcall('ZREM', queue .. 'prioritized', shot.id)
+    never_due(pool, shot.id)
+  end
 end
 
--- Takes the film's waiting shot out of the queue; its record and its request stay.
+-- Takes the film's waiting shot out of the queue; its record and its request stay, its deadlines do not: nobody can
+-- keep them.
 local function park_shot(pool, queue, id, now)
   local waiting = rcall('ZREM', queue .. 'prioritized', id) + rcall('ZREM', queue .. 'delayed', id)
     + rcall('LREM', queue .. 'wait', 0, id)
   if waiting > 0 then note(pool, queue, 'remove', id, now) end
+  if not is_active(queue, id) then never_due(pool, id) end
   return waiting > 0
+end
+
+-- The film's current shot will never run; nothing of it stays.
+local function drop_shot(pool, queue, id, why, now)
+  park_shot(pool, queue, id, now)
+  tell_webhook(pool, queue, id, 'cancelled', 'cancelled', why)
+  erase(pool, queue, id)
+  announce(pool, 'end', id, 'evicted cancelled')
 end
 
 -- A parked or failed shot waits again.

@@ -47,7 +47,7 @@ local function take_out(pool, queue, id, outcome, code, unheard)
   local film = rcall('HGET', queue .. id, 'film')
   local film_key = film and pool .. ':film:' .. film
   if film_key and rcall('HGET', film_key, 'job') == id then
-    rcall('HSET', film_key, 'state', 'paused', 'job', '', 'reason', 'its waiting shot was taken away: ' .. code)
+    rcall('HSET', film_key, 'state', 'paused', 'job', '', 'reason', 'the shot that waited left the queue: ' .. code)
     rcall('HINCRBY', film_key, 'rev', 1)
   end
   if unheard then

@@ -2,8 +2,8 @@
 -- nor a request without a job can exist. Needs connections.lua, enqueue.lua and `bull_add` (BullMQ's addPrioritizedJob).
 --
 -- KEYS   addPrioritizedJob's nine
--- ARGV   1-3 addPrioritizedJob's; 4 JSON {pool, queue, id, ingress?, client?, key?, request?, keyMs?, startWithinMs?,
---            startByMs?, cancelAfterMs?, hook?, and enqueue.lua's}; 5 sealed head; 6 body
+-- ARGV   1-3 addPrioritizedJob's; 4 JSON {pool, queue, id, ingress?, client?, key?, request?, keyMs?, and enqueue.lua's
+--            and take_terms'}; 5 sealed head; 6 body
 --        ingress: where a connection waits, client: which one; key: name of the Idempotency-Key, request: hash of what is
 --        asked for, keyMs: how long the key outlives the job
 -- Returns {id, arrival, now, 'new' | 'known'}, 'full', 'member_full' or 'mismatch'. Known is the first job with the key.
@@ -41,8 +41,5 @@ elseif own.ingress then
   rcall('HSET', pool .. ':payload:' .. id, 'ingress', own.ingress)
   rcall('SADD', pool .. ':waiters:' .. own.ingress, id)
 end
-if own.hook then rcall('HSET', pool .. ':payload:' .. id, 'hook', own.hook) end
-local start_by = own.startByMs or (own.startWithinMs and now + own.startWithinMs)
-if start_by then due_at(pool, 'start', id, start_by) end
-if own.cancelAfterMs then due_at(pool, 'cancel', id, now + own.cancelAfterMs) end
+take_terms(pool, id, own, now)
 return { id, arrival, tostring(now), 'new' }
