@@ -19,7 +19,7 @@ const layers = [
   { names: ['policy'], workers: 2, covered: 'src/policy' },
   { names: ['contract'], workers: 2 },
   { names: ['integration'], workers: 2 },
-  { names: ['conformance'], workers: 1 },
+  { names: ['conformance'], workers: 2 },
   { names: ['e2e'], workers: 2 },
   { names: ['days'], workers: 1 },
   { names: ['browser'], workers: 1 },

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { AttemptRules } from '../policy/attempt.ts';
 import type { Rules } from '../policy/rules.ts';
 import type { ConfigurationDocument } from './document-schema.ts';
 import type { Environment } from './environment-schema.ts';
@@ -52,6 +53,7 @@ export interface BerthConfig {
   readonly rules: Rules;
   readonly bypass: Section<'bypass'>;
   readonly asyncUpstreams: Section<'asyncUpstreams'>;
+  readonly attempts: AttemptRules;
   readonly leases: Section<'leases'>;
   readonly durations: Section<'durations'>;
   readonly caps: Section<'caps'>;
@@ -77,6 +79,7 @@ export function composeConfig(
   const {
     bypass,
     asyncUpstreams,
+    attempts,
     leases,
     durations,
     caps,
@@ -112,6 +115,11 @@ export function composeConfig(
     rules: { bands, tiers, affinity, aging, intents, xPriorityUnit, modelFloors },
     bypass,
     asyncUpstreams,
+    attempts: {
+      maxAttempts: attempts.most,
+      firstBackoffMs: attempts.firstBackoffSeconds * 1000,
+      maxBackoffMs: attempts.longestBackoffSeconds * 1000,
+    },
     leases,
     durations,
     caps,

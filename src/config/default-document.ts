@@ -26,6 +26,7 @@ export const defaultDocument = {
     { path: '/comfyui/api/prompt', load: '/comfyui/', ...comfyUi },
     { path: '/upstream/*/prompt', ...comfyUi },
   ],
+  attempts: { most: 5, firstBackoffSeconds: 0.5, longestBackoffSeconds: 10 },
   leases: {
     text: {
       baseSeconds: 150,

@@ -7,6 +7,14 @@ const day = 86_400;
 const seconds = z.number().positive().max(day);
 const bytes = z.int().min(1);
 
+const attemptsSchema = z.strictObject({
+  most: z.int().min(1).max(100).describe('Attempts in all.'),
+  firstBackoffSeconds: seconds.describe(
+    'Wait before the second attempt; it doubles with each further one.',
+  ),
+  longestBackoffSeconds: seconds.describe('Longest wait, also where `Retry-After` asks for more.'),
+});
+
 const mediaLeaseSchema = z.strictObject({
   defaultSeconds: seconds.describe('Term until 20 runs of the model and route are known.'),
   capSeconds: seconds.describe('Longest term.'),
@@ -70,6 +78,7 @@ export const documentSchema = z.strictObject({
     .array(asyncUpstreamSchema)
     .max(100)
     .describe('Routes that answer before their work is done.'),
+  attempts: attemptsSchema.describe('How often a job is tried that the model server failed at.'),
   leases: leasesSchema.describe('How long a job may hold the GPU without progress.'),
   durations: durationsSchema.describe(
     'How long jobs are assumed to take until enough of them were measured.',

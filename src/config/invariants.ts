@@ -7,6 +7,7 @@ import { keyRule } from './key-schema.ts';
 export function documentFaults(document: ConfigurationDocument): ConfigurationFault[] {
   return [
     ...ruleFaults(document),
+    ...attemptFaults(document),
     ...leaseFaults(document),
     ...durationFaults(document),
     ...keyFaults(document),
@@ -19,6 +20,13 @@ export function ruleFaults(rules: Parameters<typeof checkRules>[0]): Configurati
     const section = /^[A-Za-z]+/.exec(line)?.[0] ?? 'BERTH_CONFIG';
     return { path: section, what: line.replace(`${section}: `, '') };
   });
+}
+
+function attemptFaults({ attempts }: ConfigurationDocument): ConfigurationFault[] {
+  const { firstBackoffSeconds: first, longestBackoffSeconds: longest } = attempts;
+  if (first <= longest) return [];
+  const what = `${first} is above attempts.longestBackoffSeconds, which is ${longest}`;
+  return [{ path: 'attempts.firstBackoffSeconds', what }];
 }
 
 function leaseFaults({ leases }: ConfigurationDocument): ConfigurationFault[] {

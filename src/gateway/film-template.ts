@@ -32,6 +32,8 @@ export interface ShotMaking {
   readonly openSeal: (name: string, sealed: Buffer) => Buffer;
   /** Bodies up to this size travel in Redis, in bytes. */
   readonly inlineBytes: number;
+  /** Attempts a shot gets in all. */
+  readonly maxAttempts: number;
 }
 
 /** Under what a template is sealed: bound to its film and its place. */
@@ -91,6 +93,7 @@ export async function makeShot(
       id,
       facts,
       points,
+      maxAttempts: making.maxAttempts,
       sealedHead,
       body: isInline ? filled : null,
       ...(deadlines === undefined ? {} : { deadlines }),

@@ -8,13 +8,6 @@ export interface AttemptRules {
   readonly maxBackoffMs: number;
 }
 
-/** Attempts as Berth repeats them: 5 within about eight seconds. */
-export const attemptRules: AttemptRules = {
-  maxAttempts: 5,
-  firstBackoffMs: 500,
-  maxBackoffMs: 10_000,
-};
-
 /** What is known of a failed attempt. */
 export interface FailedAttempt {
   /** Attempts used up, this one included. */

@@ -12,7 +12,11 @@ import type { ResponseLogWriter } from './response-log.ts';
 export type FilmState = 'running' | 'paused' | 'failed' | 'completed' | 'cancelled';
 
 /** A shot as it becomes a job: everything but the caps, which bind the film when it is made. */
-export type ShotJob = Omit<NewJob, 'caps'> & { facts: JobFacts & { film: FilmShot } };
+export type ShotJob = Omit<NewJob, 'caps'> & {
+  facts: JobFacts & { film: FilmShot };
+  /** Attempts it gets in all. */
+  maxAttempts: number;
+};
 
 /** A shot that was made ready, or why it could not be; nothing at all when the film has no further one. */
 export type NextShot = { readonly job: ShotJob } | { readonly reason: string };

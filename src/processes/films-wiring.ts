@@ -29,8 +29,9 @@ export function redisFilms(config: BerthConfig, redis: Redis, keys: PoolKeys): R
 }
 
 /** How shots are made in this process. */
-export function shotMaking(store: BodyStore, seal: Seal): ShotMaking {
+export function shotMaking(config: BerthConfig, store: BodyStore, seal: Seal): ShotMaking {
   return {
+    maxAttempts: config.attempts.maxAttempts,
     store,
     seal: (name, plain) => seal.close(name, plain),
     openSeal: (name, sealed) => seal.open(name, sealed),
@@ -47,7 +48,7 @@ export function filmService(
   seal: Seal,
 ): FilmService {
   return new FilmService({
-    ...shotMaking(store, seal),
+    ...shotMaking(config, store, seal),
     films: redisFilms(config, redis, keys),
     results: new RedisResultReader(redis, keys, store),
   });

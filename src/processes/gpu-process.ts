@@ -24,7 +24,6 @@ import type { BerthConfig } from '../config/load.ts';
 import type { ErrorCode, FailureCode } from '../errors.ts';
 import { createAttendShot } from '../gateway/film-shot-run.ts';
 import { createRunJob } from '../gateway/run-job.ts';
-import { attemptRules } from '../policy/attempt.ts';
 import { NO_MODEL } from '../ports/job-queue.ts';
 import type { ClaimedJob } from '../ports/job-queue.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -143,13 +142,13 @@ export async function startGpuProcess(
       modelServer,
       store,
       openSeal: (jobId, sealed) => seal.open(jobId, sealed),
-      rules: attemptRules,
+      rules: config.attempts,
       asyncUpstreams: config.asyncUpstreams,
       keepWork: async (jobId, work) => worker.keepWork(jobId, work),
       chance: Math.random,
     }),
     attend: createAttendShot({
-      ...shotMaking(store, seal),
+      ...shotMaking(config, store, seal),
       films: redisFilms(config, redis, keys),
     }),
     retention: {

@@ -17,6 +17,7 @@ import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
 import { HttpModelServerSockets } from '../adapters/upstream/http-model-server-sockets.ts';
+import { deliveryQueue, shownDelivery } from '../adapters/redis/webhook-deliveries.ts';
 import { webhookAddressFault } from '../adapters/webhooks/webhook-address.ts';
 import { configPath } from '../config/load.ts';
 import { policyHash } from '../config/policy-hash.ts';
@@ -30,7 +31,6 @@ import { PassThrough } from '../ingress/routes/pass-through.ts';
 import { Proxy } from '../ingress/routes/proxy.ts';
 import { UpgradeRoute } from '../ingress/routes/upgrade.ts';
 import { UpstreamHeaders } from '../ingress/upstream-headers.ts';
-import { attemptRules } from '../policy/attempt.ts';
 import { AdmissionWatch } from './admission-watch.ts';
 import { ingressFilms } from './films-wiring.ts';
 import { watchKeys } from './key-watch.ts';
@@ -84,12 +84,14 @@ export async function startIngressProcess(
     scorerIntervalSeconds: config.scorer.intervalSeconds,
     policyHash: policyHash(config),
   });
+  const deliveries = deliveryQueue(redis, keys);
+  deliveries.on('error', onRedisError);
   const queue = new BullJobQueue({
     redis,
     keys,
     ingressId,
     waitingCap: config.caps.waiting,
-    maxAttempts: attemptRules.maxAttempts,
+    maxAttempts: config.attempts.maxAttempts,
     keep: {
       graceMs: config.idempotency.graceSeconds * 1000,
       keyMs: config.retention.idempotencySeconds * 1000,
@@ -186,7 +188,7 @@ export async function startIngressProcess(
       everyMs: config.keepAlive.everySeconds * 1000,
       stopping: stopping.signal,
     },
-    queues: [queue.queue],
+    queues: [{ queue: queue.queue }, { queue: deliveries, shown: shownDelivery }],
     checks: async () => Promise.resolve(admission.checks()),
     plan: async () => status.plan(),
     metrics: async () => {
@@ -269,7 +271,7 @@ export async function startIngressProcess(
       admission.stop();
       await presence.stop();
       await feed.stop();
-      await queue.close();
+      await Promise.all([queue.close(), deliveries.close()]);
       for (const connection of [redis, patient, blocking]) connection.disconnect();
       await modelServer.close();
     },

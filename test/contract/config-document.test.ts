@@ -175,6 +175,12 @@ describe('the invariants', () => {
     ]);
   });
 
+  test('a first backoff above the longest is refused with both numbers', () => {
+    expect(faults({ attempts: { firstBackoffSeconds: 20 } })).toEqual([
+      'attempts.firstBackoffSeconds: 20 is above attempts.longestBackoffSeconds, which is 10',
+    ]);
+  });
+
   test('leases that exceed their caps are refused with both numbers', () => {
     expect(
       faults({ leases: { text: { baseSeconds: 300 }, video: { defaultSeconds: 4000 } } }),

@@ -27,6 +27,7 @@ const agreedDefaults = `{
       "cancel": [{ "path": "queue", "body": "{\\"delete\\":[\\"{id}\\"]}" }, { "path": "interrupt", "body": "{\\"prompt_id\\":\\"{id}\\"}" }], "pollSeconds": 1, "timeoutSeconds": 3600 },
     { "path": "/upstream/*/prompt", "idPointer": "/prompt_id", "poll": "history/{id}", "donePointer": "/{id}", "errorPointer": "/{id}/status/status_str", "errorValue": "error", "pending": "queue",
       "cancel": [{ "path": "queue", "body": "{\\"delete\\":[\\"{id}\\"]}" }, { "path": "interrupt", "body": "{\\"prompt_id\\":\\"{id}\\"}" }], "pollSeconds": 1, "timeoutSeconds": 3600 }],
+  "attempts": { "most": 5, "firstBackoffSeconds": 0.5, "longestBackoffSeconds": 10 },
   "leases": {
     "text": { "baseSeconds": 150, "preparationSeconds": 30, "coldLoadSeconds": 120, "capTrustedSeconds": 600, "capUntrustedSeconds": 200 },
     "image": { "defaultSeconds": 1800, "capSeconds": 3600 }, "audio": { "defaultSeconds": 1800, "capSeconds": 3600 },

@@ -151,10 +151,11 @@ describe('what stops models', () => {
     const seen = () => demo.record.slice(from).filter(({ target: at }) => at === path);
     await eventually(
       async () => {
-        const text = await (await fetch(target('/berth/queue'))).text();
-        return text.includes('(none)') || text.includes('waiting');
+        const answer = await fetch(target('/berth/jobs?state=waiting'));
+        const { data } = (await answer.json()) as { data: { model: string }[] };
+        return data.length === 2 && data.some(({ model }) => model === '(none)');
       },
-      { what: 'it to wait' },
+      { what: 'both to wait' },
     );
     expect(seen()).toEqual([]);
     gate.release();

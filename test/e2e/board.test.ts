@@ -30,7 +30,10 @@ beforeAll(async () => {
   berth = await BerthSystem.start({
     modelServerUrl: modelServer.url,
     // What a job shows of its place changes with each pass, whatever the board does.
-    env: { SCORER_INTERVAL_SECONDS: '3600' },
+    env: {
+      SCORER_INTERVAL_SECONDS: '3600',
+      BERTH_CONFIG: new URL('../support/quick-retries.config.json', import.meta.url).pathname,
+    },
   });
   redis = new Redis(berth.redis.socket);
   const completed = await chat(PROMPT);

@@ -18,7 +18,12 @@ let redis: ReturnType<typeof connectRedis>;
 beforeAll(async () => {
   upstream = await RawUpstream.start();
   streams = new ScriptedStreams(upstream);
-  berth = await BerthSystem.start({ modelServerUrl: upstream.url });
+  berth = await BerthSystem.start({
+    modelServerUrl: upstream.url,
+    env: {
+      BERTH_CONFIG: new URL('../support/quick-retries.config.json', import.meta.url).pathname,
+    },
+  });
   redis = connectRedis(berth.redis.url, 'patient', () => undefined);
 });
 afterAll(async () => {

@@ -20,7 +20,12 @@ let berth: BerthSystem;
 beforeAll(async () => {
   upstream = await RawUpstream.start();
   streams = new ScriptedStreams(upstream);
-  berth = await BerthSystem.start({ modelServerUrl: upstream.url });
+  berth = await BerthSystem.start({
+    modelServerUrl: upstream.url,
+    env: {
+      BERTH_CONFIG: new URL('../support/quick-retries.config.json', import.meta.url).pathname,
+    },
+  });
 });
 afterAll(async () => {
   await berth.stop();

@@ -34,7 +34,10 @@ const open: Promise<unknown>[] = [];
 
 beforeAll(async () => {
   modelServer = await startDemoModelServer();
-  const env = { LOG_LEVEL: 'debug' };
+  const env = {
+    LOG_LEVEL: 'debug',
+    BERTH_CONFIG: new URL('../support/quick-retries.config.json', import.meta.url).pathname,
+  };
   berth = await BerthSystem.start({ modelServerUrl: modelServer.url, env });
   redis = new Redis(berth.redis.socket);
 });

@@ -96,6 +96,32 @@ test('the address reaches neither Redis in the clear, nor the log, nor the model
   });
 });
 
+test('a delivery that was given up is on the board, without its address, and can be made again from there', async () => {
+  receiver.answer = (response) => void response.writeHead(410).end();
+  await (await ask(receiver.url(`/gone?token=${TOKEN}`))).text();
+  const calls = () => receiver.calls.filter(({ path: at }) => at.startsWith('/gone'));
+  const [call] = await eventually(() => calls().length > 0 && calls(), { what: 'the event' });
+  const id = String(call?.headers['webhook-id']);
+  const delivery = `${berth.url}/berth/board/api/queues/webhooks/${id}`;
+  const shown = await eventually(
+    async () => {
+      const text = await (await fetch(delivery)).text();
+      return (JSON.parse(text) as { status: string }).status === 'failed' && text;
+    },
+    { what: 'the failed delivery' },
+  );
+  expect(shown).toContain('demo-chat-small');
+  expect(shown).not.toContain(TOKEN);
+  const stored = await redis.hget(`{berth}:gpu:webhooks:${id}`, 'data');
+  const { entry } = JSON.parse(stored ?? '{}') as { entry: string };
+  expect(shown).not.toContain((JSON.parse(entry) as { hook: string }).hook);
+  expect((await fetch(`${delivery}/promote`, { method: 'PUT' })).status).toBe(403);
+  receiver.answer = (response) => void response.writeHead(204).end();
+  expect((await fetch(`${delivery}/retry`, { method: 'PUT' })).status).toBe(204);
+  await eventually(() => calls().length === 2, { what: 'the second attempt', timeoutMs: 10_000 });
+  expect(calls()[1]?.headers['webhook-id']).toBe(id);
+});
+
 test("of a film each shot is told of, at its own address or the film's, which go no further", async () => {
   const told = (name: string) => receiver.calls.filter(({ path }) => path.startsWith(`/${name}?`));
   const shot = (webhook?: string) => ({

@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { afterFailedAttempt, attemptRules } from '../../src/policy/attempt.ts';
+import { afterFailedAttempt } from '../../src/policy/attempt.ts';
+
+const attemptRules = { maxAttempts: 5, firstBackoffMs: 500, maxBackoffMs: 10_000 };
 
 const failed = (attempt: number, more: { delivered?: boolean; askedMs?: number } = {}) =>
   afterFailedAttempt({ attempt, delivered: false, ...more }, attemptRules, 0);

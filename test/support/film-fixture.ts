@@ -35,6 +35,7 @@ export function filmFixture(fixture: Awaited<ReturnType<typeof queueFixture>>) {
     seal: (name: string, plain: Buffer) => seal.close(name, plain),
     openSeal: (name: string, sealed: Buffer) => seal.open(name, sealed),
     inlineBytes: 256 * 1024,
+    maxAttempts: 5,
   };
   fixture.around.attend = createAttendShot(making);
   const results = new RedisResultReader(fixture.admin, fixture.keys, fixture.store);

@@ -1,7 +1,15 @@
+import { promisify } from 'node:util';
+import { deflate, inflate } from 'node:zlib';
+import type { ZlibOptions } from 'node:zlib';
 import type { Redis } from 'ioredis';
 import type { PoolKeys } from './keys.ts';
 
 const REGISTRY_TTL_MS = 10_000;
+
+const compress = promisify<string, ZlibOptions, Buffer>(deflate);
+const decompress = promisify<Buffer, Buffer>(inflate);
+/** The plan names every waiting job and is written anew every few seconds, to Redis and to its file. */
+const FAST: ZlibOptions = { level: 1 };
 
 /** What the processes of a pool tell one another. */
 export class PoolStatus {
@@ -87,12 +95,13 @@ export class PoolStatus {
 
   /** The scorer publishes its plan, as JSON. */
   async publishPlan(json: string): Promise<void> {
-    await this.redis.set(`${this.keys.pool}:plan`, json);
+    await this.redis.set(`${this.keys.pool}:plan`, await compress(json, FAST));
   }
 
   /** The published plan, as JSON. */
   async plan(): Promise<string | undefined> {
-    return (await this.redis.get(`${this.keys.pool}:plan`)) ?? undefined;
+    const stored = await this.redis.getBuffer(`${this.keys.pool}:plan`);
+    return stored === null ? undefined : String(await decompress(stored));
   }
 
   /** The worker says by which policy it decides. */

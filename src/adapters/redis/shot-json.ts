@@ -1,6 +1,5 @@
 import type { NextShot, ShotJob } from '../../ports/film-store.ts';
 import type { NewJob } from '../../ports/job-queue.ts';
-import { attemptRules } from '../../policy/attempt.ts';
 import type { WaitingJob } from '../../policy/job.ts';
 import type { Rules } from '../../policy/rules.ts';
 import { bullClass } from './bull-class.ts';
@@ -45,13 +44,13 @@ export function termsJson({
 
 /** The part of a shot that is JSON; sealed head and body travel beside it. */
 export function shotJson(shot: ShotJob): ShotJson {
-  const { id, facts, points } = shot;
+  const { id, facts, points, maxAttempts } = shot;
   return {
     id,
     number: facts.film.shot,
     name: facts.route,
     data: JSON.stringify(facts),
-    attempts: attemptRules.maxAttempts,
+    attempts: maxAttempts,
     cls: bullClass(points),
     band: facts.band,
     member: facts.member,

@@ -33,8 +33,28 @@ const AT_ONCE = 16;
 const KEEP_DONE_SECONDS = 3600;
 const KEEP_FAILED_SECONDS = 7 * 86_400;
 
-interface DeliveryData {
+/** What BullMQ keeps of a delivery. */
+export interface DeliveryData {
   entry: string;
+}
+
+/** The queue of deliveries, to look at and to retry from. */
+export function deliveryQueue(redis: Redis, keys: PoolKeys): Queue<DeliveryData> {
+  return new Queue(WEBHOOK_QUEUE, {
+    connection: redis,
+    prefix: keys.pool,
+    skipVersionCheck: true,
+    streams: BULL_STREAMS,
+  });
+}
+
+/** What an operator may see of a delivery: the end it tells of, not where to. */
+export function shownDelivery({ entry }: DeliveryData): object {
+  try {
+    return { ...readEndedJob(entry), sealedAddress: undefined };
+  } catch {
+    return {};
+  }
 }
 
 /**
@@ -51,7 +71,7 @@ export class WebhookDeliveries {
   constructor(options: WebhookDeliveriesOptions) {
     this.options = options;
     const shared = { connection: options.redis, prefix: options.keys.pool, skipVersionCheck: true };
-    this.queue = new Queue(WEBHOOK_QUEUE, { ...shared, streams: BULL_STREAMS });
+    this.queue = deliveryQueue(options.redis, options.keys);
     this.worker = new Worker<DeliveryData>(
       WEBHOOK_QUEUE,
       async (job) => {

@@ -9,15 +9,20 @@ import { setPageHeaders } from '../page-headers.ts';
 /** Public path of the board. */
 export const BOARD_PATH = '/berth/board';
 
-/** BullMQ's queues, handed in as they are: only adapters/redis may name their type. */
-export type BoardQueue = ConstructorParameters<typeof BullMQAdapter>[0];
+/** A queue of BullMQ, handed in as it is (only adapters/redis may name its type), and what is shown of a job's data. */
+export interface BoardQueue {
+  readonly queue: ConstructorParameters<typeof BullMQAdapter>[0];
+  readonly shown?: (data: never) => object;
+}
 
 /**
- * The retry of one job; older Bull Boards named the state it was in. Only the id of a job fits: Bull Board's own
- * `…/gpu/retry/failed` and `…/gpu/clean/retry` are about all jobs.
+ * The retry of one job or delivery; older Bull Boards named the state it was in. Only the id of a job fits, or that of
+ * its event: Bull Board's own `…/gpu/retry/failed` and `…/gpu/clean/retry` are about all jobs.
  */
-const RETRY =
-  /^(\/api\/queues\/gpu\/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\/retry)(?:\/failed)?$/;
+const UUID = '[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}';
+const RETRY = new RegExp(
+  String.raw`^(/api/queues/(?:gpu/${UUID}|webhooks/${UUID}-\d{1,15})/retry)(?:/failed)?$`,
+);
 
 type BoardErrorHandler = Parameters<ExpressAdapter['setErrorHandler']>[0];
 
@@ -41,7 +46,7 @@ export function boardRoutes(queues: readonly BoardQueue[]): RequestHandler[] {
     return { status, body: { error: known.code, message: known.message } };
   });
   createBullBoard({
-    queues: queues.map((queue) => new BullMQAdapter(queue, OFFERED)),
+    queues: queues.map(adapterOf),
     serverAdapter: adapter,
     options: {
       uiConfig: { boardTitle: 'Berth', hideRedisDetails: true, hideDocsLink: true },
@@ -50,6 +55,12 @@ export function boardRoutes(queues: readonly BoardQueue[]): RequestHandler[] {
   // getRouter() is typed any.
   const router = adapter.getRouter() as RequestHandler;
   return [onlyLookAndRetry, withoutForeignLinks, router];
+}
+
+function adapterOf({ queue, shown }: BoardQueue): BullMQAdapter {
+  const adapter = new BullMQAdapter(queue, OFFERED);
+  if (shown !== undefined) adapter.setFormatter('data', (data: unknown) => shown(data as never));
+  return adapter;
 }
 
 const onlyLookAndRetry: RequestHandler = (request, response, next) => {
