@@ -190,6 +190,8 @@ export interface Telemetry {
   scorerAged(fact: { ageMs: number }): void;
   /** The ledger's keys were lost or unreadable and were rebuilt from the jobs. */
   ledgerRebuilt(fact: { waiting: number }): void;
+  /** A running film had no shot that waits or runs, and got it back. */
+  filmRepaired(fact: { filmId: string }): void;
 
   /** Told at connection and whenever it changes. */
   redisDurabilitySeen(fact: RedisDurability): void;

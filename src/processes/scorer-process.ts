@@ -86,8 +86,7 @@ export async function startScorerProcess(
     },
     plan: async () => keeper.plan(),
     films: async () => {
-      const repaired = await films.repair();
-      for (const filmId of repaired) telemetry.log.warn({ filmId }, 'film.repaired');
+      for (const filmId of await films.repair()) telemetry.filmRepaired({ filmId });
     },
     store,
     telemetry,

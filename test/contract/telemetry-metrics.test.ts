@@ -113,6 +113,7 @@ describe('the metrics of a process', () => {
     it.scorerPassed({ passMs: 20, waiting: 1, rewritten: 0 });
     it.scorerAged({ ageMs: 61_000 });
     it.ledgerRebuilt({ waiting: 3 });
+    it.filmRepaired({ filmId: 'f-1' });
     it.redisDurabilitySeen({ hasAof: false, mayEvict: true });
     it.policyCompared({ differs: true, ours: 'a', workers: 'b' });
     it.backlogSeen({ batch: { waiting: 4, oldestWaitMs: 1500 } });
@@ -132,6 +133,7 @@ describe('the metrics of a process', () => {
         'berth_scorer_pass_seconds_sum{',
         'berth_scorer_age_seconds{',
         'berth_ledger_rebuilds_total{',
+        'berth_film_repairs_total{',
         'berth_redis_unsafe{fault="no_aof"',
         'berth_redis_unsafe{fault="evicting"',
         'berth_policy_mismatch{',
@@ -139,7 +141,7 @@ describe('the metrics of a process', () => {
         'berth_oldest_wait_seconds{band="batch"',
         'berth_queue_depth{band="normal"',
       ].map((start) => [...after].find(([series]) => series.startsWith(start))?.[1]),
-    ).toEqual([1, 1, 1, 0.003, 1, 0.7, 2, 1, 1, 1, 0.02, 61, 1, 1, 1, 1, 4, 1.5, 0]);
+    ).toEqual([1, 1, 1, 0.003, 1, 0.7, 2, 1, 1, 1, 0.02, 61, 1, 1, 1, 1, 1, 4, 1.5, 0]);
   });
 
   test('take states back', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
 import type { JobObject } from '../../src/gateway/job-object.ts';
 import { BerthSystem } from '../support/berth-system.ts';
 import { eventually } from '../support/eventually.ts';
@@ -146,6 +147,22 @@ describe('/result', () => {
     held.end();
     await over(job.id);
     expect((await get(`/berth/jobs/${job.id}/result`)).status).toBe(200);
+  });
+
+  test('that is not kept any more is a 410, as long as the job is', async () => {
+    streams.set('forgotten', (socket) => {
+      socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+    });
+    const job = await later('forgotten', '/v1/chat/completions');
+    expect(await over(job.id)).toMatchObject({ state: 'completed' });
+    const redis = new Redis(berth.redis.socket);
+    await redis.del(`{berth}:gpu:log:${job.id}`);
+    redis.disconnect();
+    for (const part of ['result', 'stream']) {
+      const response = await get(`/berth/jobs/${job.id}/${part}`);
+      expect(response.status).toBe(410);
+      expect(await response.json()).toMatchObject({ error: { code: 'result_gone' } });
+    }
   });
 
   test('of a failed job is its error', async () => {

@@ -144,6 +144,11 @@ export class FactTelemetry implements port.Telemetry {
     this.metrics.scorerAge.set(seconds(fact.ageMs));
   }
 
+  filmRepaired(fact: Parameters<port.Telemetry['filmRepaired']>[0]): void {
+    this.metrics.filmRepairs.inc();
+    this.log.warn({ ...fact }, 'film.repaired');
+  }
+
   ledgerRebuilt(fact: Parameters<port.Telemetry['ledgerRebuilt']>[0]): void {
     this.metrics.ledgerRebuilds.inc();
     this.log.warn({ ...fact }, 'ledger.rebuilt');

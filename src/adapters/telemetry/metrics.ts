@@ -194,6 +194,11 @@ export function createMetrics(registry: Registry, process: ProcessKind, bands: r
       labels: { result: ['delivered', 'retried', 'given_up'] },
       ...scorer,
     }),
+    filmRepairs: create.counter({
+      name: 'berth_film_repairs_total',
+      help: 'Running films whose shot was lost and put back.',
+      ...scorer,
+    }),
     ledgerRebuilds: create.counter({
       name: 'berth_ledger_rebuilds_total',
       help: 'Times the ledger was lost and rebuilt from the jobs.',

@@ -19,8 +19,9 @@ local function member_of(queue, id)
   return known and type(led) == 'table' and led.m
 end
 
+-- The first time that is said counts: a command that is sent again moves nothing.
 local function due_at(pool, what, id, at)
-  rcall('ZADD', pool .. ':deadlines', string.format('%.0f', at), what .. ':' .. id)
+  rcall('ZADD', pool .. ':deadlines', 'NX', string.format('%.0f', at), what .. ':' .. id)
 end
 
 local function never_due(pool, id)
