@@ -14,7 +14,7 @@ import { findProgram, installByApt } from './system-packages.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const statics = ['format:check', 'lint', 'typecheck', 'deps', 'dead'];
-/** What takes the time of something, or a machine for itself, runs one file at a time. Of `covered` every branch and function must be run. */
+/** What takes the time of something runs one file at a time. Of `covered` every branch and function must be run. */
 const layers = [
   { names: ['policy'], workers: 2, covered: 'src/policy' },
   { names: ['contract'], workers: 2 },
@@ -22,8 +22,7 @@ const layers = [
   { names: ['conformance'], workers: 2 },
   { names: ['e2e'], workers: 2 },
   { names: ['days'], workers: 1 },
-  { names: ['browser'], workers: 1 },
-  { names: ['chaos'], workers: 1 },
+  { names: ['browser', 'chaos'], workers: 2 },
 ];
 const choices = ['static', ...layers.flatMap(({ names }) => names), 'nightly'];
 const jestNodeOptions = '--experimental-vm-modules --disable-warning=ExperimentalWarning';

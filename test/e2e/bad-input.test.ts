@@ -24,7 +24,12 @@ let redis: ReturnType<typeof connectRedis>;
 
 beforeAll(async () => {
   demo = await startDemoModelServer();
-  system = await BerthSystem.start({ modelServerUrl: demo.url });
+  system = await BerthSystem.start({
+    modelServerUrl: demo.url,
+    env: {
+      BERTH_CONFIG: new URL('../support/quick-retries.config.json', import.meta.url).pathname,
+    },
+  });
   redis = connectRedis(system.redis.url, 'patient', () => undefined);
 });
 afterAll(async () => {

@@ -45,6 +45,12 @@ export interface SystemOptions {
   without?: readonly ProcessName[];
 }
 
+/** What must not outlive the test run. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 /** Starts one process from dist with IPC, as the supervisor does; resolves with its first `listening` port or 0. */
 export function startBerthProcess(
   name: ProcessName,
@@ -58,9 +64,8 @@ export function startBerthProcess(
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (piece: string) => (text += piece));
   }
-  const killAtExit = (): void => void child.kill('SIGKILL');
-  process.once('exit', killAtExit);
-  child.once('exit', () => process.removeListener('exit', killAtExit));
+  running.add(child);
+  child.once('exit', () => running.delete(child));
   const port = new Promise<number>((resolve, reject) => {
     child.on('message', (message: { type: string; port?: number }) => {
       if (message.type === 'listening') resolve(message.port ?? 0);

@@ -1,3 +1,4 @@
+import { Agent, request } from 'undici';
 import { monotonicMs } from '../../src/demo-model-server/pace.ts';
 import type { RequestRecord } from '../../src/demo-model-server/request-record.ts';
 import type { DemoModelServer } from '../../src/demo-model-server/server.ts';
@@ -8,6 +9,9 @@ import type { RanJob, Simulation } from '../../src/simulate/run.ts';
 import type { Arrival, Chain, Workload } from '../../src/simulate/workload.ts';
 import type { BookedRun } from './day-books.ts';
 import { DayClock } from './day-clock.ts';
+
+/** Jobs of a long day wait for longer than the five minutes after which fetch gives up. */
+const patient = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
 
 /** A job of a day; with `headers` it says by itself how urgent it is and whose it is. */
 export type DayArrival = Arrival & { readonly headers?: Readonly<Record<string, string>> };
@@ -236,7 +240,8 @@ export class DayPlay {
       'x-berth-member': item.member,
       'x-berth-tier': item.tier,
     };
-    const response = await fetch(`${this.#url}/v1/images/generations`, {
+    const { statusCode: status, body } = await request(`${this.#url}/v1/images/generations`, {
+      dispatcher: patient,
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-test-name': name, ...own },
       body: JSON.stringify({
@@ -247,10 +252,10 @@ export class DayPlay {
       }),
       signal: this.#stop.signal,
     });
-    const answer = await response.text();
-    this.#statuses[response.status] = (this.#statuses[response.status] ?? 0) + 1;
-    if (response.status !== 200) {
-      throw new Error(`${name} was answered ${response.status}: ${answer.slice(0, 300)}`);
+    const answer = await body.text();
+    this.#statuses[status] = (this.#statuses[status] ?? 0) + 1;
+    if (status !== 200) {
+      throw new Error(`${name} was answered ${status}: ${answer.slice(0, 300)}`);
     }
   }
 
