@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { QueueCare } from '../../src/adapters/redis/queue-care.ts';
 import { readEndedJob } from '../../src/adapters/redis/webhook-outbox.ts';
+import { RedisJobRecords } from '../../src/adapters/redis/redis-job-records.ts';
 import { RedisClock } from '../../src/adapters/redis/redis-clock.ts';
 import { fileName, storeBody } from '../../src/gateway/film-template.ts';
 import type { ShotTemplate } from '../../src/gateway/film-template.ts';
@@ -235,6 +236,23 @@ test('a paused film keeps no deadline of its shot', async () => {
   await fixture.startWorker(answering(ran));
   await state(film, 'completed');
   expect(numbers(ran)).toEqual([1]);
+});
+
+test('the job of a parked shot can be cancelled; its film makes it anew', async () => {
+  const film = await cinema.make(shots(2));
+  await cinema.service.pause(film);
+  const { jobId } = (await cinema.films.read(film)) ?? {};
+  const records = new RedisJobRecords(fixture.admin, fixture.keys);
+  expect(await records.cancel(String(jobId))).toBe('cancelled');
+  expect(await records.read(String(jobId))).toMatchObject({ state: 'cancelled' });
+  expect(await cinema.films.read(film)).toMatchObject({ state: 'paused', jobId: null });
+  const ran: Body[] = [];
+  const seen = await fixture.startWorker(answering(ran));
+  await cinema.service.resume(film);
+  await state(film, 'completed');
+  expect(numbers(ran)).toEqual([1, 2]);
+  expect(seen.dispatched).not.toContain(jobId);
+  expect(seen.errors).toEqual([]);
 });
 
 test('a shot that ends with its film, or is skipped, is told of like any end', async () => {

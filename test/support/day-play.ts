@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Agent, request } from 'undici';
 import { monotonicMs } from '../../src/demo-model-server/pace.ts';
 import type { RequestRecord } from '../../src/demo-model-server/request-record.ts';
@@ -90,6 +91,8 @@ export class DayPlay {
     this.#factor = factor;
     this.#rules = rules;
     this.#clock = new DayClock(factor);
+    // Every job that waits listens for the end of the day.
+    setMaxListeners(0, this.#stop.signal);
     const heads = workload.chains.flatMap((chain) => {
       const item = chain.items[0];
       return item === undefined ? [] : [{ ...item, atMs: chain.atMs, next: { chain, index: 1 } }];

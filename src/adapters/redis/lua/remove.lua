@@ -38,13 +38,16 @@ local function is_abandoned(pool, id, prompt)
   return ingress and rcall('EXISTS', pool .. ':alive:' .. ingress) == 0
 end
 
--- Takes a waiting job out of the queue, its record stays; false if it does not wait. `unheard`: nobody at hand
+-- Takes a waiting job out of the queue, its record stays; false if it does not wait. A paused film's shot waits too, but
+-- stands in no set, and no journal knows of it. `unheard`: nobody at hand
 -- reports it, so its facts go to the list the scorer reads.
 local function take_out(pool, queue, id, outcome, code, unheard)
   local waiting = rcall('ZREM', queue .. 'prioritized', id) + rcall('LREM', queue .. 'wait', 0, id)
     + rcall('ZREM', queue .. 'delayed', id)
-  if waiting == 0 then return false end
   local film = rcall('HGET', queue .. id, 'film')
+  local is_parked = waiting == 0 and film and not rcall('LPOS', queue .. 'active', id)
+    and rcall('HEXISTS', queue .. id, 'outcome') == 0
+  if waiting == 0 and not is_parked then return false end
   local film_key = film and pool .. ':film:' .. film
   if film_key and rcall('HGET', film_key, 'job') == id then
     rcall('HSET', film_key, 'state', 'paused', 'job', '', 'reason', 'the shot that waited left the queue: ' .. code)
@@ -57,7 +60,7 @@ local function take_out(pool, queue, id, outcome, code, unheard)
       waitedMs = redis_now() - (tonumber(facts[2]) or redis_now()),
     }))
   end
-  note(pool, queue, 'remove', id, redis_now())
+  if not is_parked then note(pool, queue, 'remove', id, redis_now()) end
   return true
 end
 
