@@ -3,6 +3,7 @@ import type { BodyStore } from '../ports/body-store.ts';
 import type { NextShot } from '../ports/film-store.ts';
 import type { JobDeadlines, JobFacts } from '../ports/job-queue.ts';
 import { addressSealOf } from './deliver-webhook.ts';
+import { isTooDeep } from './json-depth.ts';
 import { valueAt, withValueAt } from './json-pointer.ts';
 import type { RequestHead } from './run-job.ts';
 
@@ -142,6 +143,7 @@ function fill(
     const value = valueAt(result, from);
     if (value === undefined)
       return `shot ${shot} takes ${from} from the result before it, where there is nothing`;
+    if (isTooDeep(value)) return `shot ${shot} takes ${from}, which has too many levels`;
     body = withValueAt(body, to, value);
     if (body === undefined) return `shot ${shot} has no place ${to} in its body`;
   }

@@ -9,6 +9,7 @@ import type { Readiness, ReadyCheck } from './api/ready-schema.ts';
 import { answerPreflight } from './cors.ts';
 import { drain } from './drain.ts';
 import { asGatewayError, sendError } from './error-response.ts';
+import { statusOf } from './error-table.ts';
 import type { Gatekeeper } from './gatekeeper.ts';
 import { watchHalfClose } from './half-close.ts';
 import { identityOf } from './identity.ts';
@@ -88,12 +89,14 @@ export function createIngress(dependencies: IngressDependencies): Server {
     dependencies.proxy.handle(request, response),
   );
   const onError: ErrorRequestHandler = (error, _request, response, next) => {
-    dependencies.onError(error);
+    const known = asGatewayError(error);
+    // What the client did wrong is in its answer and its line of the log.
+    if (statusOf(known.code) >= 500) dependencies.onError(error);
     if (response.headersSent) {
       next(error);
       return;
     }
-    sendError(response, asGatewayError(error));
+    sendError(response, known);
   };
   app.use(onError);
 

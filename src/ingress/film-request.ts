@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { GatewayError } from '../errors.ts';
+import { isTooDeep, MOST_LEVELS } from '../gateway/json-depth.ts';
 import { JSON_POINTER } from '../gateway/json-pointer.ts';
 
 /** Most shots of one film. */
@@ -65,14 +66,14 @@ export function readFilm(bytes: Buffer): AskedShot[] {
     throw new GatewayError('bad_request', 'the body is not JSON');
   }
   const { shots } = read(askedFilmSchema, json, 'body');
-  for (const [index, each] of shots.entries()) checkTake(each, index === 0, `shots[${index}].`);
+  for (const [index, each] of shots.entries()) checkShot(each, index === 0, `shots[${index}].`);
   return shots;
 }
 
 /** Reads one shot by the same rules, its fields named as its own: `path`, not `shots[0].path`. */
 export function readShot(json: unknown, isFirst: boolean): AskedShot {
   const asked = read(askedShotSchema, json, 'shot');
-  checkTake(asked, isFirst, '');
+  checkShot(asked, isFirst, '');
   return asked;
 }
 
@@ -85,7 +86,8 @@ function read<T>(schema: z.ZodType<T>, json: unknown, whole: string): T {
 }
 
 /** @param at where the shot is named in the request */
-function checkTake({ take, body }: AskedShot, isFirst: boolean, at: string): void {
+function checkShot({ take, body }: AskedShot, isFirst: boolean, at: string): void {
+  if (isTooDeep(body)) throw fault(`${at}body`, `it has more than ${MOST_LEVELS} levels`);
   if (take.length === 0) return;
   if (isFirst) throw fault(`${at}take`, 'there is no result before the first shot');
   if (!isObject(body))

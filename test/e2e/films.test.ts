@@ -242,6 +242,16 @@ test('a film with a shot that cannot be is refused, names the field, and leaves 
       },
       'shots[1].headers.bad name',
     ],
+    [
+      {
+        path: '/v1/chat/completions',
+        body: {
+          model: 'demo-chat-small',
+          deep: JSON.parse('['.repeat(600) + ']'.repeat(600)) as unknown,
+        },
+      },
+      'shots[1].body',
+    ],
     [aShotWith({ 'Cancel-After': 'soon' }), 'shots[1].headers.Cancel-After'],
     [
       aShotWith({ 'x-berth-start-deadline': 'yesterday' }),
@@ -276,6 +286,7 @@ test('a film with a shot that cannot be is refused, names the field, and leaves 
   }
   expect(await (await call('GET', '/berth/films')).json()).toMatchObject({ data: [] });
   expect(demo.attempts()).toEqual([]);
+  expect(system.output()).not.toContain('request.failed');
 });
 
 test('a shot that has not started in time pauses its film; made anew it has its time again', async () => {

@@ -141,6 +141,19 @@ test('a pointer that finds nothing pauses the film and says so; skipping goes on
   expect(numbers(ran)).toEqual([1, 2, 4]);
 });
 
+test('a value with more levels than can be written pauses the film', async () => {
+  await fixture.startWorker(async (_job, log) => {
+    log.head({ status: 200, headers: [] });
+    await log.write(Buffer.from(`{"data":[{"seed":${'['.repeat(60_000)}${']'.repeat(60_000)}}]}`));
+    return { kind: 'completed' };
+  });
+  const film = await cinema.make(chained(2));
+  await state(film, 'paused');
+  expect((await cinema.films.read(film))?.reason).toBe(
+    'shot 2 takes /data/0/seed, which has too many levels',
+  );
+});
+
 test('a failed shot fails the film; a retry runs that shot again and the film goes on', async () => {
   const ran: Body[] = [];
   await fixture.startWorker(
