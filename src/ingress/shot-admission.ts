@@ -44,7 +44,7 @@ const DEFAULT_INTENT = 'film-shot';
  * 2. It needs the GPU, and the model server knows its model.
  * 3. Its headers: its own, before the credentials of the film's request.
  * 4. Its priority: its own headers', the film's, else that of a film shot.
- * 5. Its deadlines, and who is told of its end: that of its own header, else of the film's.
+ * 5. Its deadlines, and who is told of its end, by its own headers.
  *
  * Throws GatewayError `bad_request` or `forbidden` that names the field.
  */
@@ -94,9 +94,9 @@ export async function admitShot(
     priority: priorityOf(own, request, identity),
     // 5
     deadlines: named(`${at}.headers`, () => deadlinesOf(own)),
-    webhook:
-      named(`${at}.headers`, () => webhookOf(own('x-berth-webhook'), admission.webhookFault)) ??
-      webhookOf(request.headersDistinct['x-berth-webhook'] ?? [], admission.webhookFault),
+    webhook: named(`${at}.headers`, () =>
+      webhookOf(own('x-berth-webhook'), admission.webhookFault),
+    ),
   };
 }
 

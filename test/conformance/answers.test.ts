@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { BerthSystem } from '../support/berth-system.ts';
 import { eventually } from '../support/eventually.ts';
+import { peakBytes } from '../support/peak-memory.ts';
 import { RawClient, readChunks, valuesOf } from '../support/raw-client.ts';
 import type { RawAnswer } from '../support/raw-client.ts';
 import { answerOf, RawUpstream } from '../support/raw-upstream.ts';
@@ -140,8 +141,7 @@ describe('streams of events', () => {
   test('case 16: one event of 12 MB passes, and memory stays bounded', async () => {
     const big = `data: {"choices":[{"delta":{"content":"${'A'.repeat(12 * 1024 * 1024)}"}}]}\n\n`;
     const pid = Number(berth.processes.ingress?.child.pid);
-    const peak = (): number =>
-      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
+    const peak = (): number => peakBytes(pid);
     const before = peak();
     streams(big, DONE);
     const client = await RawClient.to(berth.url);

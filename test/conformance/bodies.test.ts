@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { BerthSystem } from '../support/berth-system.ts';
+import { peakBytes } from '../support/peak-memory.ts';
 import { RawClient, valuesOf } from '../support/raw-client.ts';
 import type { RawAnswer } from '../support/raw-client.ts';
 import { answerOf, RawUpstream } from '../support/raw-upstream.ts';
@@ -205,11 +205,7 @@ describe('coded bodies are decoded for the look alone', () => {
 });
 
 describe('large uploads pass in bounded memory', () => {
-  const peakOf = (name: 'ingress' | 'gpu'): number => {
-    const pid = berth.processes[name]?.child.pid;
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) * 1024;
-  };
+  const peakOf = (name: 'ingress' | 'gpu'): number => peakBytes(berth.processes[name]?.child.pid);
   const MEGABYTE = 1024 * 1024;
 
   test.each([

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { JobObject } from '../../src/gateway/job-object.ts';
 import { BerthSystem } from '../support/berth-system.ts';
 import { startDemoModelServer } from '../support/demo-model-server.ts';
 import type { ScriptedModelServer } from '../support/demo-model-server.ts';
+import { peakBytes } from '../support/peak-memory.ts';
 
 const MEGABYTE = 1_000_000;
 const SIZE = 500 * MEGABYTE;
@@ -29,10 +29,7 @@ function peaks(): Record<string, number> {
     ([name, { child }]) => [name, child.pid] as const,
   );
   return Object.fromEntries(
-    [...pids, ['redis', berth.redis.pid] as const].map(([name, pid]) => {
-      const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-      return [name, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) * 1024];
-    }),
+    [...pids, ['redis', berth.redis.pid] as const].map(([name, pid]) => [name, peakBytes(pid)]),
   );
 }
 

@@ -15,11 +15,11 @@ export interface BoardQueue {
   readonly shown?: (data: never) => object;
 }
 
+const UUID = '[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}';
 /**
  * The retry of one job or delivery; older Bull Boards named the state it was in. Only the id of a job fits, or that of
  * its event: Bull Board's own `…/gpu/retry/failed` and `…/gpu/clean/retry` are about all jobs.
  */
-const UUID = '[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}';
 const RETRY = new RegExp(
   String.raw`^(/api/queues/(?:gpu/${UUID}|webhooks/${UUID}-\d{1,15})/retry)(?:/failed)?$`,
 );

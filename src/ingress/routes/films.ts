@@ -10,6 +10,7 @@ import type { ShotTemplate } from '../../gateway/film-template.ts';
 import { filmPath, filmSummary, shotObjects } from '../../gateway/film-view.ts';
 import type { FilmObject, FilmSummary } from '../../gateway/film-view.ts';
 import { templateOf } from '../../gateway/shot-facts.ts';
+import { webhookOf } from '../../gateway/webhook-request.ts';
 import type { Rules } from '../../policy/rules.ts';
 import type { BodyStore } from '../../ports/body-store.ts';
 import type { FilmRecord, FilmStore } from '../../ports/film-store.ts';
@@ -96,6 +97,10 @@ export class FilmRoutes {
     const code = refusal();
     if (code !== undefined) throw new GatewayError(code, 'no new films are taken right now');
     refuseShotTerms(request);
+    const webhook = webhookOf(
+      request.headersDistinct['x-berth-webhook'] ?? [],
+      this.dependencies.webhookFault,
+    );
     const body = await whole(request);
     const asked = readFilm(body);
     const bodySha256 = createHash('sha256').update(body).digest('hex');
@@ -114,7 +119,9 @@ export class FilmRoutes {
       const isLarge = length > INLINE_BYTES;
       if (isLarge && text !== null) large.push([index + 1, Buffer.from(text)]);
       const kept = isLarge ? ({ file: true } as const) : text;
-      templates.push(templateOf({ ...admitted, body: kept }, rules));
+      templates.push(
+        templateOf({ ...admitted, body: kept, webhook: admitted.webhook ?? webhook }, rules),
+      );
     }
     if (identity.caps.bytes !== null && bytes > identity.caps.bytes)
       throw new GatewayError('member_queue_full', 'the film is larger than your jobs may be', {

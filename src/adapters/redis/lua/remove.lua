@@ -39,8 +39,8 @@ local function is_abandoned(pool, id, prompt)
 end
 
 -- Takes a waiting job out of the queue, its record stays; false if it does not wait. A paused film's shot waits too, but
--- stands in no set, and no journal knows of it. `unheard`: nobody at hand
--- reports it, so its facts go to the list the scorer reads.
+-- stands in no set, and no journal knows of it. `unheard`: nobody at hand reports it, so its facts go to the list the
+-- scorer reads.
 local function take_out(pool, queue, id, outcome, code, unheard)
   local waiting = rcall('ZREM', queue .. 'prioritized', id) + rcall('LREM', queue .. 'wait', 0, id)
     + rcall('ZREM', queue .. 'delayed', id)
