@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import type { Command } from 'ioredis';
 
 /**
  * How a connection behaves while Redis is away. `prompt`: commands fail at once, or after two seconds without a
@@ -6,6 +7,31 @@ import { Redis } from 'ioredis';
  * as patient, without command timeouts, for reads that block.
  */
 export type ConnectionManner = 'prompt' | 'patient' | 'blocking';
+
+const REPLY_WITHIN_MS = 2000;
+
+/**
+ * A connection whose commands fail without a reply in time. ioredis has a timeout of its own, but a process that
+ * stood still (stopped, starved of CPU) runs its timers before it reads: a reply that has long come would be thrown
+ * away, and a client told that Redis is away. So the time is up only once what lies in the socket has been read.
+ */
+class PromptRedis extends Redis {
+  readonly #timed = new WeakSet<Command>();
+
+  override sendCommand(...sent: Parameters<Redis['sendCommand']>): unknown {
+    const [command] = sent;
+    // One that is sent again on a new connection is still the one that was asked for.
+    if (!this.#timed.has(command)) {
+      this.#timed.add(command);
+      const timer = setTimeout(() => setImmediate(giveUp, command), REPLY_WITHIN_MS);
+      const settled = (): void => clearTimeout(timer);
+      command.promise.then(settled, settled);
+    }
+    return super.sendCommand(...sent);
+  }
+}
+const giveUp = (command: Command): void =>
+  command.reject(new Error(`No reply from Redis within ${REPLY_WITHIN_MS} ms`));
 
 const retryStrategy = (attempt: number): number => Math.min(25 * 2 ** Math.min(attempt, 5), 500);
 
@@ -19,17 +45,19 @@ export function connectRedis(
   onError: (error: Error) => void,
   connectionName?: string,
 ): Redis {
-  const shared = {
+  const isPrompt = manner === 'prompt';
+  const options = {
     retryStrategy,
     connectTimeout: 2000,
     ...(connectionName === undefined ? {} : { connectionName }),
-    ...(manner === 'prompt'
-      ? { enableOfflineQueue: false, maxRetriesPerRequest: 1, commandTimeout: 2000 }
+    ...(isPrompt
+      ? { enableOfflineQueue: false, maxRetriesPerRequest: 1 }
       : { maxRetriesPerRequest: null }),
   };
+  const Connection = isPrompt ? PromptRedis : Redis;
   const redis = url.startsWith('unix:')
-    ? new Redis({ ...shared, path: url.replace(/^unix:(\/\/)?/, '') })
-    : new Redis(url, { ...shared });
+    ? new Connection({ ...options, path: url.replace(/^unix:(\/\/)?/, '') })
+    : new Connection(url, options);
   redis.on('error', onError);
   return redis;
 }
