@@ -160,11 +160,14 @@ describe('a process that dies', () => {
 
 describe('an ordered stop', () => {
   test('lets processes drain over a Redis that still runs, and leaves nothing behind', async () => {
-    const supervisor = start([INGRESS, { name: 'gpu', drainMs: 300 }], { redis: 'embedded' });
+    const supervisor = start([INGRESS, { name: 'gpu', drainsUntilTold: true }], {
+      redis: 'embedded',
+    });
     const pids = await ready(supervisor);
     supervisor.signal('SIGTERM');
     await supervisor.says('gpu stopping');
-    expect(await redisCommand(path.join(dataDir, 'redis.sock'), ['PING'], 500)).toBe('PONG');
+    expect(await redisCommand(path.join(dataDir, 'redis.sock'), ['PING'], 5000)).toBe('PONG');
+    process.kill(pids.gpu!, 'SIGUSR2');
     expect((await supervisor.ended()).how).toBe(0);
     expect(supervisor.output()).toContain('gpu drained');
     expectNothingLeft(pids);
@@ -185,22 +188,26 @@ describe('an ordered stop', () => {
   });
 
   test('of a whole process group reaches Redis last', async () => {
-    const supervisor = start([INGRESS, { name: 'gpu', drainMs: 300 }], { redis: 'embedded' });
+    const supervisor = start([INGRESS, { name: 'gpu', drainsUntilTold: true }], {
+      redis: 'embedded',
+    });
     const pids = await ready(supervisor);
     process.kill(-supervisor.pid, 'SIGINT');
     await supervisor.says('gpu stopping');
-    expect(await redisCommand(path.join(dataDir, 'redis.sock'), ['PING'], 500)).toBe('PONG');
+    expect(await redisCommand(path.join(dataDir, 'redis.sock'), ['PING'], 5000)).toBe('PONG');
+    process.kill(pids.gpu!, 'SIGUSR2');
     expect((await supervisor.ended()).how).toBe(0);
     expect(supervisor.output()).toContain('gpu drained');
     expectNothingLeft(pids);
   });
 
   test('asked for twice within two seconds is one', async () => {
-    const supervisor = start([INGRESS, { name: 'gpu', drainMs: 400 }]);
+    const supervisor = start([INGRESS, { name: 'gpu', drainsUntilTold: true }]);
     const pids = await ready(supervisor);
     supervisor.signal('SIGINT');
     await supervisor.says('gpu stopping');
     supervisor.signal('SIGINT');
+    process.kill(pids.gpu!, 'SIGUSR2');
     expect((await supervisor.ended()).how).toBe(0);
     expect(supervisor.output()).toContain('gpu drained');
     expectNothingLeft(pids);
@@ -208,7 +215,7 @@ describe('an ordered stop', () => {
 
   test('asked for again after more than two seconds is forced', async () => {
     const env = { SHUTDOWN_GRACE_SECONDS: '60' };
-    const supervisor = start([INGRESS, { name: 'gpu', drainMs: 60_000 }], {
+    const supervisor = start([INGRESS, { name: 'gpu', drainsUntilTold: true }], {
       redis: 'embedded',
       env,
     });
@@ -284,7 +291,7 @@ describe('a start is refused', () => {
 
 describe('after a supervisor was killed', () => {
   test('its processes drain by themselves, and the next one ends its Redis and has its data', async () => {
-    const first = start([INGRESS, { name: 'gpu', drainMs: 500 }], { redis: 'embedded' });
+    const first = start([INGRESS, { name: 'gpu', drainsUntilTold: true }], { redis: 'embedded' });
     const before = await ready(first);
     const socket = path.join(dataDir, 'redis.sock');
     await redisCommand(socket, ['SET', 'kept', 'yes'], 1000);
@@ -292,6 +299,8 @@ describe('after a supervisor was killed', () => {
     await first.says('gpu stopping');
     expect(isRunning(before.redis!)).toBe(true);
     const second = start([INGRESS], { redis: 'embedded' });
+    await second.says('waiting for its processes to end');
+    process.kill(before.gpu!, 'SIGUSR2');
     const now = await ready(second);
     expect(first.output()).toContain('gpu drained');
     expect(Object.values(before).filter(isRunning)).toEqual([]);

@@ -40,17 +40,18 @@ async function start(order: LifecycleOrder, stdio: StdioOptions = ['ignore', 'pi
 }
 
 test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s stops once and exits 0', async (signal) => {
-  const one = await start({ graceMs: 5000, stopMs: 200 });
+  const one = await start({ graceMs: 5000, stopsWhenTold: true });
   one.child.kill(signal);
   await one.says(`stop because of ${signal}`);
   one.child.kill(signal);
   one.child.kill('SIGTERM');
+  one.child.kill('SIGUSR2');
   expect(await one.exitCode()).toBe(0);
   expect(one.output()).toBe(`up\nprocess.stopping\nstop because of ${signal}\nstopped\n`);
 });
 
 test('a signal more than two seconds after the first ends it at once', async () => {
-  const one = await start({ graceMs: 60_000, stopMs: 60_000 });
+  const one = await start({ graceMs: 60_000, stopsWhenTold: true });
   one.child.kill('SIGTERM');
   await one.says('stop because of');
   // The two seconds are what is tested.
@@ -62,7 +63,7 @@ test('a signal more than two seconds after the first ends it at once', async () 
 });
 
 test('a stop that takes longer than the grace is cut half a second after it', async () => {
-  const one = await start({ graceMs: 100, stopMs: 60_000 });
+  const one = await start({ graceMs: 100, stopsWhenTold: true });
   const askedMs = performance.now();
   one.child.kill('SIGTERM');
   expect(await one.exitCode()).toBe(1);
@@ -78,10 +79,17 @@ test('a stop that fails is logged and exits 1', async () => {
 });
 
 test('a supervisor that is gone, its end of stderr with it, is a reason to drain in good order', async () => {
-  const one = await start({ graceMs: 5000, stopMs: 100 }, ['ignore', 'pipe', 'pipe', 'ipc']);
+  const one = await start({ graceMs: 5000, stopsWhenTold: true }, [
+    'ignore',
+    'pipe',
+    'pipe',
+    'ipc',
+  ]);
   await eventually(() => one.messages.length === 2, { what: 'both messages' });
   one.child.stderr?.destroy();
   one.child.disconnect();
+  await one.says('stop because of supervisor_gone');
+  one.child.kill('SIGUSR2');
   expect(await one.exitCode()).toBe(0);
   expect(one.output()).toContain('stop because of supervisor_gone\nstopped');
 });

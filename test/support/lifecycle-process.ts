@@ -1,11 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { once } from 'node:events';
 import { announce, superviseSelf } from '../../src/adapters/process/lifecycle.ts';
 
 /** What a process that supervises itself does in a test. */
 export interface LifecycleOrder {
   readonly graceMs: number;
-  /** How its `stop` goes: it takes so long, … */
-  readonly stopMs?: number;
+  /** How its `stop` goes: it takes until SIGUSR2 comes, … */
+  readonly stopsWhenTold?: boolean;
   /** … or fails. */
   readonly stopFails?: boolean;
   /** Has a bug that throws where nobody catches, right after the start. */
@@ -18,6 +18,7 @@ const print = (fields: Readonly<Record<string, unknown>>, message: string): void
   process.stdout.write(`${message}${err}\n`);
 };
 
+const told = once(process, 'SIGUSR2');
 superviseSelf({
   graceMs: order.graceMs,
   log: { info: print, error: print },
@@ -25,7 +26,7 @@ superviseSelf({
     process.stdout.write(`stop because of ${reason}\n`);
     // Its stderr may lead to a supervisor that is gone.
     process.stderr.write('draining\n');
-    await delay(order.stopMs ?? 0);
+    if (order.stopsWhenTold === true) await told;
     if (order.stopFails === true) throw new Error('it would not close');
     process.stdout.write('stopped\n');
   },

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 
 /**
  * A child of a supervisor under test. It says over IPC what Berth's own processes say, and prints on
@@ -17,8 +16,8 @@ export interface Behaviour {
   readonly exitCode?: number;
   /** Written to stderr at start. */
   readonly complaint?: string;
-  /** What it takes to stop; default 0. Beyond the grace it is not waited for. */
-  readonly drainMs?: number;
+  /** Drains until SIGUSR2 says that it is done; else it has nothing to drain. */
+  readonly drainsUntilTold?: boolean;
   /** Does not react to signals. */
   readonly ignoresSignals?: boolean;
 }
@@ -26,12 +25,13 @@ export interface Behaviour {
 const behaviour = JSON.parse(process.argv[2] ?? '{}') as Behaviour;
 const say = (text: string): void => void process.stdout.write(`${behaviour.name} ${text}\n`);
 
+const told = once(process, 'SIGUSR2');
 let isStopping = false;
 async function stop(): Promise<void> {
   if (behaviour.ignoresSignals === true || isStopping) return;
   isStopping = true;
   say('stopping');
-  await delay(behaviour.drainMs ?? 0);
+  if (behaviour.drainsUntilTold === true) await told;
   say('drained');
   process.exit(0);
 }
