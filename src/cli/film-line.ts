@@ -1,5 +1,5 @@
 import type { FilmSummary } from '../gateway/film-view.ts';
-import { etaText } from './duration-text.ts';
+import { etaText } from '../gateway/duration-text.ts';
 
 /** One line on where a film stands. */
 export function filmLine(film: FilmSummary): string {

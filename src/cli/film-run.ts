@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { FilmObject, FilmSummary } from '../gateway/film-view.ts';
 import type { BerthClient } from './berth-client.ts';
 import { CommandError, EXIT, Refusal } from './command-error.ts';
-import { etaText } from './duration-text.ts';
+import { etaText } from '../gateway/duration-text.ts';
 import { filmAdvice, filmLine } from './film-line.ts';
 import { FilmResults } from './film-results.ts';
 import { notesFileOf, openNotes, writeNotes } from './film-state.ts';

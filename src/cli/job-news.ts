@@ -1,7 +1,7 @@
 import type { EventSourceMessage } from 'eventsource-parser';
 import type { JobObject } from '../gateway/job-object.ts';
 import type { EtaSeconds } from '../gateway/queue-view.ts';
-import { durationText, etaText } from './duration-text.ts';
+import { durationText, etaText } from '../gateway/duration-text.ts';
 import type { Followed } from './follow.ts';
 
 /** A job as its follower knows it. */

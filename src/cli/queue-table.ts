@@ -1,5 +1,5 @@
 import type { QueueView, ShownJob } from '../gateway/queue-view.ts';
-import { durationText, etaText } from './duration-text.ts';
+import { durationText, etaText } from '../gateway/duration-text.ts';
 import { textTable } from './text-table.ts';
 
 /** Waiting jobs that the table shows. */

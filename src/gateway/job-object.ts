@@ -62,6 +62,7 @@ export function newRecord(facts: JobFacts, { jobId, arrival, nowMs }: Submitted)
     error: null,
     gpuMs: null,
     swapMs: null,
+    absences: [],
     lease: null,
     answer: null,
   };

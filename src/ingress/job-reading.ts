@@ -1,3 +1,4 @@
+import type { ExplainingDependencies } from '../gateway/explanation.ts';
 import type { RelayDependencies } from '../gateway/relay-response.ts';
 import type { JobRecords } from '../ports/job-records.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
@@ -12,6 +13,7 @@ export interface JobReading extends RelayDependencies {
 /** What the routes of jobs need. */
 export interface JobRoutesDependencies extends JobReading {
   telemetry: Pick<Telemetry, 'jobSettled'>;
+  explaining: ExplainingDependencies;
   /** Names of the configured bands. */
   bands: readonly string[];
   /** Between two signs of life of an event stream, in ms. */

@@ -51,3 +51,14 @@ export interface DispatchLog {
   /** Adds a record. Never throws and never waits: a lost record is no loss to a job. */
   add(record: DispatchRecord | EndRecord): void;
 }
+
+/** Reads them back. Its methods throw GatewayError `redis_unavailable` within 2.5 s. */
+export interface DispatchHistory {
+  /** Since when dispatches are on record, unix milliseconds; 0: none was forgotten. */
+  since(): Promise<number>;
+  /**
+   * The records of a time, oldest first, a page at a time; with the dispatch of the run that was going on at its
+   * beginning. Times are unix milliseconds.
+   */
+  between(fromMs: number, toMs: number): AsyncIterable<readonly (DispatchRecord | EndRecord)[]>;
+}

@@ -24,6 +24,12 @@ export interface JobRecord {
   readonly gpuMs: number | null;
   /** Part of it in which the model was loaded. */
   readonly swapMs: number | null;
+  /** When it was not in the queue, in their order; `toMs` null: it still is not. Times are unix milliseconds. */
+  readonly absences: readonly {
+    readonly why: 'paused' | 'ended';
+    readonly fromMs: number;
+    readonly toMs: number | null;
+  }[];
   /** What the worker last said of the job's lease; null: nothing. */
   readonly lease: Readonly<Record<string, unknown>> | null;
   /** How far the log of its answer has come; null: there is none, or it is kept no more. */

@@ -1,18 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { announce } from '../adapters/process/lifecycle.ts';
-import { BullJobQueue } from '../adapters/redis/bull-job-queue.ts';
+import { BullJobQueue, unavailable } from '../adapters/redis/bull-job-queue.ts';
 import { connectRedis } from '../adapters/redis/connection.ts';
 import { IngressPresence } from '../adapters/redis/ingress-presence.ts';
 import { ingressConnectionName } from '../adapters/redis/ingress-vouching.ts';
 import { poolKeys } from '../adapters/redis/keys.ts';
 import { PoolStatus } from '../adapters/redis/pool-status.ts';
+import { RedisDispatchHistory } from '../adapters/redis/redis-dispatch-history.ts';
 import { RedisJobFeed } from '../adapters/redis/redis-job-feed.ts';
 import { RedisJobRecords } from '../adapters/redis/redis-job-records.ts';
 import { checkLayout, readRedisHealth } from '../adapters/redis/redis-health.ts';
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import { loadSeal } from '../adapters/storage/seal.ts';
 import { mergeRegistries } from '../adapters/telemetry/merge-registries.ts';
+import type { QueueView } from '../gateway/queue-view.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
@@ -184,6 +186,21 @@ export async function startIngressProcess(
       positions,
       store,
       telemetry,
+      explaining: {
+        rules: config.rules,
+        plan: async () => {
+          const json = await status.plan().catch(() => undefined);
+          return json === undefined ? undefined : (JSON.parse(json) as QueueView);
+        },
+        history: new RedisDispatchHistory(redis, keys),
+        nowMs: async () => {
+          try {
+            return await status.nowMs();
+          } catch (error) {
+            throw unavailable(error);
+          }
+        },
+      },
       bands: Object.keys(config.rules.bands),
       everyMs: config.keepAlive.everySeconds * 1000,
       stopping: stopping.signal,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { durationText, etaText } from '../../src/cli/duration-text.ts';
+import { durationText, etaText } from '../../src/gateway/duration-text.ts';
 import { jobFraction, jobLine, sizeText } from '../../src/cli/job-news.ts';
 import type { JobNews } from '../../src/cli/job-news.ts';
 import { ProgressLine } from '../../src/cli/progress-line.ts';

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Explanation } from '../../src/gateway/explanation.ts';
 import type { JobObject } from '../../src/gateway/job-object.ts';
 import { BerthSystem } from '../support/berth-system.ts';
 import { startDemoModelServer } from '../support/demo-model-server.ts';
@@ -146,6 +147,7 @@ describe('another member', () => {
       ['GET', '/result'],
       ['GET', '/events'],
       ['GET', '/stream'],
+      ['GET', '/explain'],
     ] as const) {
       const unknown = await ask(method, UNKNOWN, below);
       expect(await ask(method, mine.id, below)).toBe(unknown);
@@ -161,6 +163,63 @@ describe('another member', () => {
     gate.release();
     await ended(job.id);
     await ended(mine.id);
+  });
+});
+
+describe('GET /berth/jobs/{id}/explain', () => {
+  const explained = async (id: string, headers: Record<string, string> = {}) =>
+    (await (await get(`/berth/jobs/${id}/explain`, headers)).json()) as Explanation;
+  const reasons = (of: readonly { because: string }[]): string[] =>
+    of.map(({ because }) => because);
+
+  test('answers "why did my image take 20 minutes", before and after: its pieces are the wait', async () => {
+    const ann = { 'x-berth-member': 'ann' };
+    const { gate, job: first } = await occupy();
+    const other = await later('has its turn before', { 'x-berth-member': 'bob' });
+    const mine = await later('mine', ann);
+    const own = await later('mine, more urgent', { ...ann, 'x-llamaswap-priority': '5' });
+    const urgent = await later('urgent', { 'x-llamaswap-priority': 'interactive' });
+    const waiting = await eventually(
+      async () => {
+        const told = await explained(mine.id, ann);
+        return told.ahead_total === 4 ? told : null;
+      },
+      { what: 'a plan that names them all' },
+    );
+    expect(waiting).toMatchObject({ state: 'waiting', position: 4 });
+    expect(reasons(waiting.ahead)).toEqual(['running', 'higher_band', 'base', 'fair_turn']);
+    expect(waiting.ahead.map(({ job }) => job)).toEqual([
+      "another member's job",
+      "another member's job",
+      own.id,
+      "another member's job",
+    ]);
+    expect(waiting.score).toMatchObject({ band: 0, tier: 0, affinity: 10 });
+    expect(reasons(waiting.timeline)).toEqual(['running']);
+    const everything = await explained(mine.id);
+    expect(everything.ahead.map(({ job }) => job)).toEqual([
+      ...[first.id, urgent.id, own.id, other.id],
+    ]);
+    gate.release();
+    const done = await ended(mine.id);
+    const told = await eventually(
+      async () => {
+        const last = await explained(mine.id, ann);
+        return last.totals.fair_turn === undefined ? null : last;
+      },
+      { what: 'the records of all runs' },
+    );
+    expect(reasons(told.timeline).filter((because) => because !== 'dispatch')).toEqual([
+      ...['running', 'higher_band', 'base', 'fair_turn'],
+    ]);
+    expect(told).toMatchObject({ state: 'completed', ahead: [], position: null });
+    expect(told.score).toMatchObject({ band: 0, tier: 0, affinity: 10 });
+    expect(told.wait_seconds).toBe(done.metrics.queue_seconds);
+    const pieces = told.timeline.reduce((sum, { seconds }) => sum + seconds, 0);
+    expect(pieces).toBeCloseTo(told.wait_seconds, 9);
+    expect(told.timeline[0]?.from).toBe(done.created_at);
+    expect(told.timeline.at(-1)?.to).toBe(done.started_at);
+    expect(told.summary).toMatch(/^It waited /);
   });
 });
 

@@ -113,6 +113,8 @@ test('jobs are answered as the document says, from the submission to the end', a
     { what: 'a position' },
   );
   await expectCall('get', '/berth/jobs/{id}/result', 404, { id: waiting.id });
+  for (const { id } of [running, waiting])
+    await expectCall('get', '/berth/jobs/{id}/explain', 200, { id });
   const events = expectCall('get', '/berth/jobs/{id}/events', 200, { id: waiting.id });
   const stream = expectCall('get', '/berth/jobs/{id}/stream', 200, { id: running.id });
   gate.release();

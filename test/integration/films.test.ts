@@ -232,6 +232,53 @@ test('a cancelled film takes its waiting shot away, and aborts one that runs', a
   expect(await cinema.present(film)).toEqual(['state cancelled']);
 });
 
+test('what a shot was parked for, or had ended for, is on its record', async () => {
+  const film = await cinema.make(shots(2));
+  const records = new RedisJobRecords(fixture.admin, fixture.keys);
+  const absences = async (jobId: string) => (await records.read(jobId))?.absences;
+  const first = (await cinema.films.read(film))?.jobId ?? '';
+  expect(await absences(first)).toEqual([]);
+  await cinema.service.pause(film);
+  const [parked] = (await absences(first)) ?? [];
+  expect(parked).toMatchObject({ why: 'paused', toMs: null });
+  expect(Math.abs((parked?.fromMs ?? 0) - Date.now())).toBeLessThan(60_000);
+  await cinema.service.resume(film);
+  const [pause] = (await absences(first)) ?? [];
+  expect(pause).toMatchObject({ why: 'paused', fromMs: parked?.fromMs });
+  expect(pause?.toMs).toBeGreaterThanOrEqual(pause?.fromMs ?? Infinity);
+  let isBroken = true;
+  await fixture.startWorker(answering([], () => isBroken));
+  await state(film, 'failed');
+  const { endedMs } = (await records.read(first))!;
+  isBroken = false;
+  await cinema.service.retry(film);
+  await state(film, 'completed');
+  const all = (await absences(first)) ?? [];
+  expect(all).toMatchObject([pause!, { why: 'ended', fromMs: endedMs }]);
+  expect(all[1]?.toMs).toBeGreaterThanOrEqual(endedMs ?? Infinity);
+});
+
+test('a shot that is made while its film is paused is parked from its beginning', async () => {
+  const records = new RedisJobRecords(fixture.admin, fixture.keys);
+  const film = await cinema.make(shots(2));
+  const ran: Body[] = [];
+  let release = (): void => undefined;
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  const run = answering(ran);
+  await fixture.startWorker(async (job, log, signal) => {
+    const result = run(job, log, signal);
+    await gate;
+    return result;
+  });
+  await eventually(() => ran.length === 1, { what: 'the first shot' });
+  await cinema.service.pause(film);
+  release();
+  await eventually(async () => (await cinema.films.read(film))?.done === 1, { what: 'its end' });
+  const second = (await cinema.films.read(film))?.jobId ?? '';
+  const { absences, createdMs } = (await records.read(second))!;
+  expect(absences).toEqual([{ why: 'paused', fromMs: createdMs, toMs: null }]);
+});
+
 test('a paused film keeps no deadline of its shot', async () => {
   const deadlines = { start: { withinMs: 1 }, cancelAfterMs: 1 };
   const film = await cinema.make([{ ...aTemplate({ shot: 1 }), deadlines }]);

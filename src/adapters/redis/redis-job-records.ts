@@ -109,12 +109,21 @@ function fits(record: JobRecord, { states: wanted, model, band }: JobListQuery):
   );
 }
 
+/** From what rejoin.lua notes: `p<from>-<to> ` for each time it was parked, `e…` for each it had ended. */
+function absencesOf(away: string, parkedMs: number | null): JobRecord['absences'] {
+  const over = [...away.matchAll(/([pe])(\d+)-(\d+) /g)].map(([, why, fromMs, toMs]) => ({
+    why: why === 'p' ? ('paused' as const) : ('ended' as const),
+    ...{ fromMs: Number(fromMs), toMs: Number(toMs) },
+  }));
+  return parkedMs === null ? over : [...over, { why: 'paused', fromMs: parkedMs, toMs: null }];
+}
+
 /** Undefined also for a job that other hands added: nobody asked for it. */
 function recordOf(id: string, raw: RawRecord | null): JobRecord | undefined {
   if (raw === null) return undefined;
   const [running, log, retained, fields, endMarker] = raw;
   const [data, created, arrival, started, ended, outcome, ...rest] = fields;
-  const [code, message, reason, gpuMs, swapMs, made, begun, lease] = rest;
+  const [code, message, reason, gpuMs, swapMs, made, begun, lease, away, parked] = rest;
   const facts = JSON.parse(data ?? '{}') as Partial<JobFacts>;
   if (facts.version !== 1) return undefined;
   const state = stateOf(outcome, running === 1);
@@ -133,6 +142,7 @@ function recordOf(id: string, raw: RawRecord | null): JobRecord | undefined {
     error: hasEnded && code ? { code, message: message ?? reason ?? '' } : null,
     gpuMs: hasEnded ? numberOf(gpuMs) : null,
     swapMs: hasEnded ? numberOf(swapMs) : null,
+    absences: absencesOf(away ?? '', numberOf(parked)),
     lease: lease ? (JSON.parse(lease) as Record<string, unknown>) : null,
     answer: answerOf(log, endMarker),
   };

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { askedFilmSchema, askedShotSchema } from '../film-request.ts';
 import { errorCodeSchema, errorSchema } from './error-schemas.ts';
+import { explanationSchema } from './explanation-schema.ts';
 import { filmListSchema, filmSchema, filmSummarySchema, shotSchema } from './film-schemas.ts';
 import {
   etaSchema,
@@ -23,6 +24,7 @@ const named = {
   PositionEvent: positionEventSchema,
   ProgressEvent: progressEventSchema,
   EtaSeconds: etaSchema,
+  Explanation: explanationSchema,
   FilmRequest: askedFilmSchema,
   ShotRequest: askedShotSchema,
   Film: filmSchema,

@@ -111,5 +111,16 @@ export const jobOperations = (bands: readonly string[]): Paths => ({
       },
     },
   },
+  '/berth/jobs/{id}/explain': {
+    get: {
+      operationId: 'explainJob',
+      tags,
+      summary: 'Why a job waits, or waited',
+      description:
+        "Its terms, who is ahead of it and why, and its wait in pieces that add up. Others' jobs are not named.",
+      parameters: shared('JobId', 'Member'),
+      responses: { '200': json('The explanation.', 'Explanation'), ...errors(404) },
+    },
+  },
   '/berth/jobs/{id}/stream': { get: stream },
 });

@@ -11,6 +11,7 @@ import type { JobRoutesDependencies } from '../job-reading.ts';
 import { noSuchJob, scopeOf, visibleJob } from '../job-scope.ts';
 import { sendJson } from '../send-json.ts';
 import { jobAnswerRoutes } from './job-answer.ts';
+import { explainRoute } from './explain.ts';
 import { jobEventsRoute } from './job-events.ts';
 
 /** How long a cancel waits for the running job's end, in ms. */
@@ -24,6 +25,7 @@ export function jobRoutes(dependencies: JobRoutesDependencies): Router {
   router.delete('/:id', cancelRoute(dependencies));
   router.use(jobAnswerRoutes(dependencies));
   router.get('/:id/events', jobEventsRoute(dependencies));
+  router.get('/:id/explain', explainRoute(dependencies));
   return router;
 }
 

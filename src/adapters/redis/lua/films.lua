@@ -83,6 +83,7 @@ local function add_shot(pool, queue, film, shot, head, body, at, waits)
     note(pool, queue, 'arrive', shot.id, at)
   else
     rcall('ZREM', queue .. 'prioritized', shot.id)
+    rcall('HSET', queue .. shot.id, 'parked', string.format('%.0f', at))
     never_due(pool, shot.id)
   end
 end
@@ -92,7 +93,10 @@ end
 local function park_shot(pool, queue, id, now)
   local waiting = rcall('ZREM', queue .. 'prioritized', id) + rcall('ZREM', queue .. 'delayed', id)
     + rcall('LREM', queue .. 'wait', 0, id)
-  if waiting > 0 then note(pool, queue, 'remove', id, now) end
+  if waiting > 0 then
+    rcall('HSET', queue .. id, 'parked', string.format('%.0f', now))
+    note(pool, queue, 'remove', id, now)
+  end
   if not is_active(queue, id) then never_due(pool, id) end
   return waiting > 0
 end

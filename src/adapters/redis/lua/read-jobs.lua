@@ -25,7 +25,7 @@ for i = 2, #ARGV do
     end
     found[#found + 1] = { running[id] and 1 or 0, last, rcall('ZSCORE', pool .. ':retain', id) or '',
       rcall('HMGET', queue .. id, 'data', 'timestamp', 'arr', 'processedOn', 'finishedOn', 'outcome', 'code', 'message',
-        'failedReason', 'gpuMs', 'swapMs', 'atm', 'ats', 'lease'), marker }
+        'failedReason', 'gpuMs', 'swapMs', 'atm', 'ats', 'lease', 'away', 'parked'), marker }
   else
     found[#found + 1] = false
   end

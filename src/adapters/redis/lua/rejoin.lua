@@ -15,8 +15,19 @@ local function ensure_facts(pool, queue, id, now)
     string.format('{"m":"shared","r":"free","p":0,"o":"","y":0,"a":%.0f,"s":%s}', now, arr))
 end
 
--- An ended job is to run again: it arrives anew, for nobody's connection.
+-- Remembers, in `away` as `<p or e><from>-<to> ...`, how long a job was parked or had ended.
+local function back_from_absence(queue, id, now)
+  local parked = rcall('HGET', queue .. id, 'parked')
+  local from = parked or rcall('HGET', queue .. id, 'finishedOn')
+  if not from then return end
+  local before = rcall('HGET', queue .. id, 'away') or ''
+  rcall('HSET', queue .. id, 'away', string.format('%s%s%s-%.0f ', before, parked and 'p' or 'e', from, now))
+  rcall('HDEL', queue .. id, 'parked')
+end
+
+-- An ended or parked job is to run again: it arrives anew, for nobody's connection.
 local function begin_again(pool, queue, id, now)
+  back_from_absence(queue, id, now)
   rcall('ZREM', pool .. ':retain', id)
   rcall('HDEL', queue .. id, 'outcome', 'code', 'message', 'gpuMs', 'swapMs', 'finishedOn', 'processedOn', 'failedReason', 'atm', 'defa', 'stc')
   rcall('HDEL', pool .. ':payload:' .. id, 'ingress', 'cancel', 'work')

@@ -1,4 +1,4 @@
-import type { EtaSeconds } from '../gateway/queue-view.ts';
+import type { EtaSeconds } from './queue-view.ts';
 
 const UNITS = [
   ['d', 86_400],

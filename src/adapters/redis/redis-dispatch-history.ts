@@ -1,0 +1,72 @@
+import type { Redis } from 'ioredis';
+import type { DispatchHistory, DispatchRecord, EndRecord } from '../../ports/dispatch-log.ts';
+import { unavailable } from './bull-job-queue.ts';
+import type { PoolKeys } from './keys.ts';
+
+const PAGE = 500;
+/** Records of one run: its dispatch, its end, and what others may have between them. */
+const ABOUT_ONE_RUN = 10;
+/** How long after its moment a record may come into the stream, in ms. */
+const LATE_MS = 5000;
+
+type Entry = [id: string, fields: string[]];
+
+/** Reads the capped stream that RedisDispatchLog writes. */
+export class RedisDispatchHistory implements DispatchHistory {
+  private readonly redis: Redis;
+  private readonly key: string;
+
+  /** @param redis a `prompt` connection */
+  constructor(redis: Redis, keys: PoolKeys) {
+    this.redis = redis;
+    this.key = keys.dispatches;
+  }
+
+  async since(): Promise<number> {
+    const [oldest] = await this.read(async () => this.redis.xrange(this.key, '-', '+', 'COUNT', 1));
+    if (oldest === undefined) return 0;
+    const info = await this.read(async () => this.redis.xinfo('STREAM', this.key));
+    const fields = info as (string | number)[];
+    const field = (name: string): number => Number(fields[fields.indexOf(name) + 1]);
+    return field('entries-added') > field('length') ? millisecondsOf(oldest) : 0;
+  }
+
+  async *between(
+    fromMs: number,
+    toMs: number,
+  ): AsyncGenerator<readonly (DispatchRecord | EndRecord)[]> {
+    const before = await this.read(async () =>
+      this.redis.xrevrange(this.key, `${fromMs}-0`, '-', 'COUNT', ABOUT_ONE_RUN),
+    );
+    yield goingOn(before.map(recordOf).toReversed());
+    for (let from = `(${fromMs}-0`; ;) {
+      const start = from;
+      const page = await this.read(async () =>
+        this.redis.xrange(this.key, start, `${toMs + LATE_MS}`, 'COUNT', PAGE),
+      );
+      yield page.map(recordOf).filter(({ atMs }) => atMs <= toMs);
+      const last = page.at(-1);
+      if (last === undefined || page.length < PAGE) return;
+      from = `(${last[0]}`;
+    }
+  }
+
+  private async read<T>(command: () => Promise<T>): Promise<T> {
+    try {
+      return await command();
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+}
+
+/** From the last dispatch on; nothing where it has ended. */
+function goingOn(records: (DispatchRecord | EndRecord)[]): (DispatchRecord | EndRecord)[] {
+  const at = records.findLastIndex(({ kind }) => kind === 'dispatch');
+  return at === -1 ? [] : records.slice(at);
+}
+
+const millisecondsOf = ([id]: Entry): number => Number(id.split('-')[0]);
+
+const recordOf = ([, [, json]]: Entry): DispatchRecord | EndRecord =>
+  JSON.parse(json ?? 'null') as DispatchRecord | EndRecord;
