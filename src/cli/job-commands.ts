@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { cancel } from './cancel.ts';
 import { idArgument, runWithClient, several, withClient } from './client-command.ts';
+import { explain } from './explain.ts';
 import { queue } from './queue.ts';
 import type { QueueOptions } from './queue.ts';
 import { result } from './result.ts';
@@ -9,7 +10,7 @@ import { submit } from './submit.ts';
 import type { SubmitCommand } from './submit.ts';
 import { watch } from './watch.ts';
 
-/** Adds `submit`, `watch`, `result`, `cancel` and `queue`. */
+/** Adds `submit`, `watch`, `result`, `explain`, `cancel` and `queue`. */
 export function addJobCommands(berth: Command): void {
   withClient(berth.command('submit'))
     .description('Makes a job that outlives this command, and prints its id.')
@@ -50,6 +51,14 @@ export function addJobCommands(berth: Command): void {
     .option('--force', 'replace a file of that name')
     .action(async (id: string, options: ResultOptions) =>
       runWithClient(options, (client, terminal) => result(client, terminal, id, options)),
+    );
+
+  withClient(berth.command('explain'))
+    .description('Why a job waits, or waited: its points, who is ahead, what the wait was made of.')
+    .argument('<job>', 'its id', idArgument)
+    .option('--json', 'as Berth answers')
+    .action(async (id: string, options: { json?: boolean }) =>
+      runWithClient(options, (client, terminal) => explain(client, terminal, id, options)),
     );
 
   withClient(berth.command('cancel'))

@@ -2,12 +2,12 @@ import type { ExplainingDependencies } from '../gateway/explanation.ts';
 import type { RelayDependencies } from '../gateway/relay-response.ts';
 import type { JobRecords } from '../ports/job-records.ts';
 import type { Telemetry } from '../ports/telemetry.ts';
-import type { QueuePositions } from './queue-positions.ts';
+import type { PublishedPlan } from './published-plan.ts';
 
 /** What answering for jobs needs. */
 export interface JobReading extends RelayDependencies {
   records: JobRecords;
-  positions: QueuePositions;
+  positions: PublishedPlan;
 }
 
 /** What the routes of jobs need. */

@@ -3,7 +3,7 @@ import { protocolOf } from '../gateway/stream-protocol.ts';
 import type { BasePriority } from '../policy/priority.ts';
 import type { JobRecord } from '../ports/job-records.ts';
 import type { IntakeBody } from './body-intake.ts';
-import type { QueuePositions } from './queue-positions.ts';
+import type { PublishedPlan } from './published-plan.ts';
 import { HttpResponseSink } from './response-sink.ts';
 import { WaitingSigns } from './waiting-signs.ts';
 import type { WaitingStyle } from './waiting-signs.ts';
@@ -11,7 +11,7 @@ import type { WaitingStyle } from './waiting-signs.ts';
 /** How clients of jobs are told that they wait. */
 export interface WaitingRules {
   style: WaitingStyle;
-  positions: QueuePositions;
+  positions: PublishedPlan;
 }
 
 /** A queued job and what its client is told of it. */

@@ -1,6 +1,6 @@
 import type { StreamProtocol } from '../gateway/stream-protocol.ts';
 import type { PulseTimes } from './pulse.ts';
-import type { QueuePlace } from './queue-positions.ts';
+import type { QueuePlace } from './published-plan.ts';
 import { reasoningFrame, signOfLife } from './stream-frames.ts';
 
 /** How streaming clients are told that they wait. */

@@ -7,7 +7,6 @@ import type { BerthConfig } from '../config/load.ts';
 import { FilmService } from '../gateway/film-service.ts';
 import type { ShotMaking } from '../gateway/film-template.ts';
 import { INLINE_BYTES } from '../ingress/body-intake.ts';
-import { QueuePositions } from '../ingress/queue-positions.ts';
 import { FilmRoutes } from '../ingress/routes/films.ts';
 import type { FilmRoutesDependencies } from '../ingress/routes/films.ts';
 import type { BodyStore } from '../ports/body-store.ts';
@@ -62,9 +61,11 @@ export function ingressFilms(
     keys: PoolKeys;
     store: BodyStore;
     seal: Seal;
-    plan: () => Promise<string | undefined>;
     admission: AdmissionWatch;
-  } & Pick<FilmRoutesDependencies, 'catalogue' | 'headerRules' | 'needsNoGpu' | 'webhookFault'>,
+  } & Pick<
+    FilmRoutesDependencies,
+    'catalogue' | 'headerRules' | 'needsNoGpu' | 'positions' | 'webhookFault'
+  >,
 ): FilmRoutes {
   const { config, redis, keys, store, seal, admission } = from;
   return new FilmRoutes({
@@ -73,7 +74,6 @@ export function ingressFilms(
     films: redisFilms(config, redis, keys),
     mayStore: () => admission.mayStore(),
     rules: config.rules,
-    positions: new QueuePositions(from.plan),
     refusal: () => admission.refusal(),
   });
 }

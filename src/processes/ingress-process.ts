@@ -14,7 +14,6 @@ import { checkLayout, readRedisHealth } from '../adapters/redis/redis-health.ts'
 import { FileBodyStore } from '../adapters/storage/file-body-store.ts';
 import { loadSeal } from '../adapters/storage/seal.ts';
 import { mergeRegistries } from '../adapters/telemetry/merge-registries.ts';
-import type { QueueView } from '../gateway/queue-view.ts';
 import type { ProcessTelemetry } from '../adapters/telemetry/telemetry.ts';
 import { HttpModelCatalogue } from '../adapters/upstream/http-model-catalogue.ts';
 import { HttpModelServer } from '../adapters/upstream/http-model-server.ts';
@@ -27,7 +26,7 @@ import type { BerthConfig } from '../config/load.ts';
 import { createIngress } from '../ingress/app.ts';
 import { Gatekeeper } from '../ingress/gatekeeper.ts';
 import { KeyRing } from '../ingress/key-ring.ts';
-import { QueuePositions } from '../ingress/queue-positions.ts';
+import { PublishedPlan } from '../ingress/published-plan.ts';
 import { Bypass } from '../ingress/routes/bypass.ts';
 import { PassThrough } from '../ingress/routes/pass-through.ts';
 import { Proxy } from '../ingress/routes/proxy.ts';
@@ -121,7 +120,7 @@ export async function startIngressProcess(
   const catalogue = new HttpModelCatalogue(modelServer, upstreamHeaders.addedHeaders);
   const bypass = new Bypass({ catalogue, ...config.bypass });
   const records = new RedisJobRecords(redis, keys);
-  const positions = new QueuePositions(async () => status.plan());
+  const positions = new PublishedPlan(async () => status.plan());
   const reading = { reader: feed, inspect: async (ids: readonly string[]) => queue.inspect(ids) };
   const webhookFault = (address: string): string | undefined =>
     webhookAddressFault(address, config.webhooks.mayCallPrivate);
@@ -172,7 +171,7 @@ export async function startIngressProcess(
     headerRules: upstreamHeaders,
     needsNoGpu: (model) => bypass.covers(model),
     webhookFault,
-    plan: async () => status.plan(),
+    positions,
     admission,
   });
   const stopping = new AbortController();
@@ -188,10 +187,7 @@ export async function startIngressProcess(
       telemetry,
       explaining: {
         rules: config.rules,
-        plan: async () => {
-          const json = await status.plan().catch(() => undefined);
-          return json === undefined ? undefined : (JSON.parse(json) as QueueView);
-        },
+        plan: async () => positions.view(),
         history: new RedisDispatchHistory(redis, keys),
         nowMs: async () => {
           try {

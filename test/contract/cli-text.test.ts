@@ -3,11 +3,13 @@ import { durationText, etaText } from '../../src/gateway/duration-text.ts';
 import { jobFraction, jobLine, sizeText } from '../../src/cli/job-news.ts';
 import type { JobNews } from '../../src/cli/job-news.ts';
 import { ProgressLine } from '../../src/cli/progress-line.ts';
+import { explainText } from '../../src/cli/explain-text.ts';
 import { queueTable } from '../../src/cli/queue-table.ts';
 import { retryAfterSeconds } from '../../src/cli/retry-after.ts';
 import { shotName } from '../../src/cli/shot-name.ts';
 import { textTable } from '../../src/cli/text-table.ts';
 import type { JobObject } from '../../src/gateway/job-object.ts';
+import type { Explanation } from '../../src/gateway/explanation.ts';
 import type { QueueView, ShownWait } from '../../src/gateway/queue-view.ts';
 import { FakeTerminal } from '../support/fake-terminal.ts';
 
@@ -151,6 +153,49 @@ describe('tables', () => {
     const many = Array.from({ length: 60 }, (_, index) => waiting(index + 1));
     expect(queueTable(view({ waiting_total: 60, waiting: many }))).toMatch(/and 10 more\n$/);
     expect(queueTable(view({}))).toBe('nothing runs and nothing waits\n');
+  });
+});
+
+describe('an explanation', () => {
+  const explanation: Explanation = {
+    ...{ id: 'x', object: 'explanation', state: 'waiting', as_of: 200_000, summary: 'It waits.' },
+    score: { band: 0, tier: 1, affinity: 10, aging: 0.26, effective: 11.26 },
+    clock: null,
+    ...{ position: 2, eta: null, ahead_total: 1, wait_seconds: 75, totals: {} },
+    ahead: [{ job: "another member's job", because: 'higher_band', seconds: 20 }],
+    timeline: [
+      { from: 100_000, to: 199_940, seconds: 99_940, because: 'paused', runs: 0 },
+      { from: 199_940, to: 200_000, seconds: 60, because: 'fair_turn', runs: 3 },
+    ],
+  };
+
+  test('is its sentences, the terms, who is ahead and what the wait was made of', () => {
+    expect(explainText(explanation).split('\n')).toEqual([
+      'It waits.',
+      '',
+      '0 base + 1 tier + 10 affinity + 0.3 aging = 11.3 points',
+      '',
+      'AHEAD                 BECAUSE      TAKES',
+      "another member's job  higher band  20 s",
+      '',
+      'FROM                 WAITED   BECAUSE    RUNS',
+      '1970-01-02 03:46:40  1 d 3 h  paused',
+      '07:32:20             1 min    fair turn  3',
+      '',
+    ]);
+  });
+
+  test('of a job that was served at once is one line; a long one is cut and counted', () => {
+    const none = { score: null, ahead: [], timeline: [] };
+    expect(explainText({ ...explanation, ...none })).toBe('It waits.\n');
+    const long = explainText({
+      ...explanation,
+      ahead: Array.from({ length: 100 }, () => explanation.ahead[0]!),
+      ahead_total: 150,
+      timeline: Array.from({ length: 25 }, () => explanation.timeline[1]!),
+    });
+    expect(long).toContain('\nand 130 more\n');
+    expect(long).toMatch(/\nand 5 more\n$/);
   });
 });
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { protocolOf } from '../../src/gateway/stream-protocol.ts';
 import { HttpResponseSink } from '../../src/ingress/response-sink.ts';
 import { WaitingSigns } from '../../src/ingress/waiting-signs.ts';
-import type { QueuePlace } from '../../src/ingress/queue-positions.ts';
+import type { QueuePlace } from '../../src/ingress/published-plan.ts';
 import { eventually } from '../support/eventually.ts';
 
 const SSE = { status: 200, headers: ['Content-Type', 'text/event-stream'] };

@@ -195,7 +195,7 @@ test('whatever is on record, the pieces lie end to end and add up to the wait', 
           .map(({ kind, atMs, loadMs, turnMs, band, id: job }): AnyRecord =>
             kind === 'dispatch'
               ? starts(job, atMs, { band }, { turnMs })
-              : { ...ends(job, atMs, loadMs), kind: kind as 'end' | 'back' },
+              : { ...ends(job, atMs, loadMs), kind: kind },
           );
         const all = timeline(records, { fromMs, toMs, absences, recordedFromMs }).whole();
         let atMs = fromMs;

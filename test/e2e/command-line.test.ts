@@ -150,6 +150,11 @@ test('a job is shown in the queue and cancelled; an interrupted command leaves i
     expect.stringContaining(`berth watch ${id} goes on`),
   ]);
   expect(((await (await get(`/berth/jobs/${id}`)).json()) as JobObject).state).toBe('running');
+  const explained = await berth('explain', id);
+  expect([explained.status, explained.stderr]).toEqual([0, '']);
+  expect(explained.stdout).toMatch(/^It waited .*\n\n.* points\n/);
+  const json = JSON.parse((await berth('explain', id, '--json')).stdout) as object;
+  expect(json).toMatchObject({ id, object: 'explanation', state: 'running' });
   expect(await berth('cancel', id)).toEqual({ status: 0, stdout: `${id} cancelled\n`, stderr: '' });
   gate.release();
   expect((await berth('watch', id)).status).toBe(2);

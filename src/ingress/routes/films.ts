@@ -22,7 +22,7 @@ import { FILM_BYTES, readFilm } from '../film-request.ts';
 import { identityOf } from '../identity.ts';
 import { scopeOf } from '../job-scope.ts';
 import { idempotencyOf } from '../request-terms.ts';
-import type { QueuePositions } from '../queue-positions.ts';
+import type { PublishedPlan } from '../published-plan.ts';
 import { admitShot, refuseShotTerms } from '../shot-admission.ts';
 import type { ShotAdmission } from '../shot-admission.ts';
 
@@ -33,7 +33,7 @@ export interface FilmRoutesDependencies extends ShotAdmission {
   readonly store: BodyStore;
   readonly mayStore: () => boolean;
   readonly rules: Rules;
-  readonly positions: QueuePositions;
+  readonly positions: PublishedPlan;
   /** Why no new job may be taken right now, if so. */
   readonly refusal: () => RejectCode | undefined;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { Pulse } from '../../src/ingress/pulse.ts';
-import { QueuePositions } from '../../src/ingress/queue-positions.ts';
+import { PublishedPlan } from '../../src/ingress/published-plan.ts';
 import { eventually } from '../support/eventually.ts';
 
 const eta = { p50: 1, p90: 2 };
@@ -15,12 +15,13 @@ const plan = JSON.stringify({
 describe('places from the published plan', () => {
   test('are read once for all who ask at about the same time', async () => {
     let reads = 0;
-    const positions = new QueuePositions(async () => {
+    const positions = new PublishedPlan(async () => {
       reads += 1;
       return Promise.resolve(plan);
     });
     const places = await Promise.all(['a', 'r', 'b'].map(async (id) => positions.of(id)));
     expect(places).toEqual([{ position: 1, eta }, { position: undefined, eta }, undefined]);
+    expect(await positions.view()).toEqual(JSON.parse(plan));
     expect(reads).toBe(1);
   });
 
@@ -29,12 +30,13 @@ describe('places from the published plan', () => {
     ['is no Redis', async () => Promise.reject(new Error('gone'))],
     ['is no JSON', async () => Promise.resolve('{')],
   ])('are unknown while there %s', async (_why, read) => {
-    expect(await new QueuePositions(read).of('a')).toBeUndefined();
+    expect(await new PublishedPlan(read).of('a')).toBeUndefined();
+    expect(await new PublishedPlan(read).view()).toBeUndefined();
   });
 
   test('are read again when they have lasted', async () => {
     let json = plan;
-    const positions = new QueuePositions(async () => Promise.resolve(json), 0);
+    const positions = new PublishedPlan(async () => Promise.resolve(json), 0);
     expect(await positions.of('a')).toEqual({ position: 1, eta });
     json = plan.replace('"position":1', '"position":4');
     await eventually(async () => (await positions.of('a'))?.position === 4, {
