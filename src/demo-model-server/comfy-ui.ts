@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { waitFor } from './pace.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** One prompt as it waits or renders. */
 export interface ComfyPrompt {
@@ -83,7 +83,9 @@ export class ComfyUi {
     if (prompt === undefined) return;
     this.#running = prompt;
     this.#tell('execution_start', { prompt_id: prompt.id });
-    const isDone = await waitFor(prompt.ms, prompt.abort.signal).then(
+    // A render that nobody can ask for any more keeps no process up.
+    const rendered = sleep(prompt.ms, undefined, { signal: prompt.abort.signal, ref: false });
+    const isDone = await rendered.then(
       () => true,
       () => false,
     );

@@ -51,6 +51,22 @@ test('alone it prints one line with its address and ends cleanly when told to', 
   expect(program.output()).toBe(`demo model server on ${url}\n`);
 });
 
+test('a render that nobody is connected for does not keep it from ending', async () => {
+  const program = start(['--cold-load-ms', '0']);
+  const url = await listeningUrl(program);
+  const body = JSON.stringify({ prompt: {}, demo_ms: 600_000 });
+  const headers = { 'Content-Type': 'application/json' };
+  const taken = await fetch(`${url}/upstream/comfyui_auto/prompt`, {
+    method: 'POST',
+    headers,
+    body,
+  });
+  expect(await taken.json()).toMatchObject({ prompt_id: expect.any(String) });
+  const ended = exit(program);
+  program.child.kill('SIGTERM');
+  expect(await ended).toEqual([0, null]);
+});
+
 test('under a parent it says only over the channel where it listens, and ends with the channel', async () => {
   const program = start([], ['ignore', 'pipe', 'pipe', 'ipc']);
   const [message] = (await once(program.child, 'message')) as [{ type: string; port: number }];
