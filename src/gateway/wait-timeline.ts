@@ -74,6 +74,7 @@ export class WaitTimeline {
   private readonly pieces: WaitPiece[] = [];
   /** All before it is explained. */
   private atMs: number;
+  private toldMs = 0;
   private run: Run | undefined;
   private lastOwn: DispatchRecord | undefined;
 
@@ -85,6 +86,9 @@ export class WaitTimeline {
 
   /** A record of the time; they come oldest first, from the run on that was going on when the wait began. */
   add(record: DispatchRecord | EndRecord): void {
+    // A worker that is being replaced may tell late what its successor has told too.
+    if (record.atMs < this.toldMs) return;
+    this.toldMs = record.atMs;
     if (record.kind === 'dispatch') this.dispatched(record);
     else if (record.id === this.run?.record.winner.id) this.ended(record);
   }

@@ -138,6 +138,18 @@ describe('a wait is cut into pieces', () => {
     expect(piecesOf(records)).toEqual(['running 0-20', 'higher_band 20-50']);
   });
 
+  test('what a replaced worker tells late changes nothing', () => {
+    const records = [
+      starts('a', 10_001, { member: 'bob' }),
+      { ...ends('a', 20_000), kind: 'back' as const },
+      starts('a', 21_000, { member: 'bob' }),
+      { ...ends('a', 20_000), kind: 'back' as const },
+      starts('a', 10_001, { member: 'bob' }),
+      ends('a', 60_000),
+    ];
+    expect(piecesOf(records)).toEqual(['fair_turn 0-50']);
+  });
+
   test('neighbours behind the same are one piece with its number of runs', () => {
     const bob = { member: 'bob' };
     const records = ['a', 'b', 'c'].flatMap((id, index) => [
