@@ -1,10 +1,10 @@
 /**
- * `npm test`: set-up, then the static checks (each counts as one test) and every layer of tests. An argument chooses:
- * `static`, a layer's name, or `nightly`. The last line is `N passed, N failed`; a test that was not run has failed.
+ * `npm test`: set-up, then every layer of tests, and the static checks (each counts as one test) beside the one that
+ * mostly waits. An argument chooses: `static`, a layer's name, or `nightly`. The last line is `N passed, N failed`; a test that was not run has failed.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, setPriority, tmpdir } from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { clearInterval, setInterval } from 'node:timers';
@@ -14,14 +14,15 @@ import { findProgram, installByApt } from './system-packages.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const statics = ['format:check', 'lint', 'typecheck', 'deps', 'dead'];
-/** What takes the time of something runs one file at a time. Of `covered` every branch and function must be run. */
+/**
+ * What takes the time of something runs one file at a time. Of `covered` every branch and function must be run. A layer
+ * that `waits` leaves most of the machine to other work of low priority.
+ */
 const layers = [
   { names: ['policy'], workers: 2, covered: 'src/policy' },
-  { names: ['contract'], workers: 2 },
-  { names: ['integration'], workers: 2 },
-  { names: ['conformance'], workers: 2 },
+  { names: ['contract', 'integration', 'conformance'], workers: 2 },
   { names: ['e2e'], workers: 2 },
-  { names: ['days'], workers: 1 },
+  { names: ['days'], workers: 1, waits: true },
   { names: ['browser', 'chaos'], workers: 2 },
 ];
 const choices = ['static', ...layers.flatMap(({ names }) => names), 'nightly'];
@@ -63,22 +64,24 @@ function run(command, args, options) {
   });
 }
 
-async function runStatic(name) {
-  const stdio = ['ignore', 'pipe', 'pipe'];
-  const { code, output } = await run('npm', ['run', '--silent', name], { stdio });
+async function runStatic(name, niceness) {
+  const { code, output } = await run('npm', ['run', '--silent', name], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    onStart: ({ pid }) => pid !== undefined && setPriority(pid, niceness),
+  });
   totals[code === 0 ? 'passed' : 'failed'] += 1;
   console.log(code === 0 ? `PASS ${name}` : `FAIL ${name}\n${output}`);
 }
 
-/** All of them, two at a time. */
-async function runStatics() {
+/** All of them, so many at a time. */
+async function runStatics(lanes, niceness = 0) {
   const waiting = [...statics];
   const lane = async () => {
     for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-      await runStatic(name);
+      await runStatic(name, niceness);
     }
   };
-  await Promise.all([lane(), lane()]);
+  await Promise.all(Array.from({ length: lanes }, lane));
 }
 
 async function runLayer({ names, workers, covered }) {
@@ -154,11 +157,14 @@ async function main(chosen) {
     throw new SetUpError(`there is no layer ${chosen}; there are ${choices.join(', ')}`);
   }
   await setUp({ needsRedis: true });
-  if (chosen === undefined || chosen === 'static') await runStatics();
+  if (chosen === 'static') await runStatics(2);
   if (chosen === 'nightly') await runLayer({ names: ['nightly'], workers: 1 });
-  for (const { names, ...how } of layers) {
+  for (const { names, waits, ...how } of layers) {
     const wanted = names.filter((name) => chosen === undefined || chosen === name);
+    const beside =
+      waits && chosen === undefined ? runStatics(1, constants.priority.PRIORITY_LOW) : undefined;
     await runLayer({ names: wanted, ...how });
+    await beside;
   }
 }
 
