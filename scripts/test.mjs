@@ -1,6 +1,7 @@
 /**
  * `npm test`: set-up, then every layer of tests, and the static checks (each counts as one test) beside the one that
- * mostly waits. An argument chooses: `static`, a layer's name, or `nightly`. The last line is `N passed, N failed`; a test that was not run has failed.
+ * mostly waits. An argument chooses: `static`, a layer's name, or `nightly`. The last line is `N passed, N failed`; a
+ * test that was not run has failed.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -64,24 +65,27 @@ function run(command, args, options) {
   });
 }
 
-async function runStatic(name, niceness) {
-  const { code, output } = await run('npm', ['run', '--silent', name], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    onStart: ({ pid }) => pid !== undefined && setPriority(pid, niceness),
-  });
+async function runStatic(name, onStart) {
+  const stdio = ['ignore', 'pipe', 'pipe'];
+  const { code, output } = await run('npm', ['run', '--silent', name], { stdio, onStart });
   totals[code === 0 ? 'passed' : 'failed'] += 1;
   console.log(code === 0 ? `PASS ${name}` : `FAIL ${name}\n${output}`);
 }
 
 /** All of them, so many at a time. */
-async function runStatics(lanes, niceness = 0) {
+async function runStatics(lanes, onStart) {
   const waiting = [...statics];
   const lane = async () => {
     for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-      await runStatic(name, niceness);
+      await runStatic(name, onStart);
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+/** Lets everything else on the machine go before a process and those that it starts. */
+function giveWay({ pid }) {
+  if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
 }
 
 async function runLayer({ names, workers, covered }) {
@@ -161,8 +165,7 @@ async function main(chosen) {
   if (chosen === 'nightly') await runLayer({ names: ['nightly'], workers: 1 });
   for (const { names, waits, ...how } of layers) {
     const wanted = names.filter((name) => chosen === undefined || chosen === name);
-    const beside =
-      waits && chosen === undefined ? runStatics(1, constants.priority.PRIORITY_LOW) : undefined;
+    const beside = waits && chosen === undefined ? runStatics(1, giveWay) : undefined;
     await runLayer({ names: wanted, ...how });
     await beside;
   }
