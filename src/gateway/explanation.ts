@@ -8,6 +8,7 @@ import { explanationText } from './explanation-text.ts';
 import { jobsAhead } from './jobs-ahead.ts';
 import type { JobAhead } from './jobs-ahead.ts';
 import type { EtaSeconds, QueueView, ShownWait } from './queue-view.ts';
+import { rounded } from './rounded.ts';
 import { WaitTimeline } from './wait-timeline.ts';
 import type { Absence, ReasonToWait, WaitPiece } from './wait-timeline.ts';
 
@@ -179,5 +180,3 @@ function totalsOf(pieces: readonly WaitPiece[]): Partial<Record<ReasonToWait, nu
     totals.set(because, (totals.get(because) ?? 0) + toMs - fromMs);
   return Object.fromEntries([...totals].map(([because, ms]) => [because, ms / 1000]));
 }
-
-const rounded = (value: number): number => Math.round(value * 1000) / 1000;

@@ -1,5 +1,6 @@
 import type { Rules } from '../policy/rules.ts';
 import type { QueueView, ShownJob, ShownWait } from './queue-view.ts';
+import { rounded } from './rounded.ts';
 import { whyAhead } from './why-ahead.ts';
 import type { Contender, ReasonAhead } from './why-ahead.ts';
 
@@ -41,7 +42,7 @@ export function jobsAhead(
       rules,
     );
     const seconds = Math.max(0, job.eta_seconds.p50 - job.starts_in_seconds.p50);
-    return { job: named(job), because, seconds: Math.round(seconds * 1000) / 1000 };
+    return { job: named(job), because, seconds: rounded(seconds) };
   });
   if (running === null) return { ahead, total: before.length };
   const runs: JobAhead = {

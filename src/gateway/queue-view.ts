@@ -3,6 +3,7 @@ import type { WaitingJob } from '../policy/job.ts';
 import type { Ledger } from '../policy/ledger.ts';
 import type { Estimate, PlannedJob } from '../policy/plan.ts';
 import { standingOf } from '../policy/standing.ts';
+import { rounded } from './rounded.ts';
 
 /** A range of seconds: half of the time at most p50, nine times in ten at most p90. */
 export interface EtaSeconds {
@@ -141,5 +142,3 @@ const seconds = ({ p50Ms, p90Ms }: Estimate): EtaSeconds => ({
   p50: rounded(p50Ms / 1000),
   p90: rounded(p90Ms / 1000),
 });
-
-const rounded = (value: number): number => Math.round(value * 1000) / 1000;

@@ -13,6 +13,7 @@ import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { aTemplate, filmFixture } from '../support/film-fixture.ts';
 import { aNewJob, queueFixture } from '../support/queue-fixture.ts';
+import { RunGate } from '../support/run-gate.ts';
 import { startRedis } from '../support/redis-server.ts';
 import type { TestRedis } from '../support/redis-server.ts';
 
@@ -53,6 +54,19 @@ const answering =
     await log.write(Buffer.from(JSON.stringify({ data: [{ seed: body.shot * 10 }] })));
     return { kind: 'completed' };
   };
+
+/** A worker whose runs are held, once their shot has begun, until the gate is opened. */
+async function gatedWorker(ran: Body[]): Promise<RunGate> {
+  const gate = new RunGate();
+  gate.shut();
+  const run = answering(ran);
+  await fixture.startWorker(async (job, log, signal) => {
+    const result = run(job, log, signal);
+    await gate.pass();
+    return result;
+  });
+  return gate;
+}
 
 const shots = (count: number): ShotTemplate[] =>
   Array.from({ length: count }, (_, index) => aTemplate({ shot: index + 1 }));
@@ -192,18 +206,11 @@ test('paused, a film parks its waiting shot; a running one ends and none follows
   const film = await cinema.make(shots(3));
   await cinema.service.pause(film);
   expect(await cinema.present(film)).toEqual(['state paused']);
-  let release = (): void => undefined;
-  const gate = new Promise<void>((resolve) => (release = resolve));
-  const run = answering(ran);
-  await fixture.startWorker(async (job, log, signal) => {
-    const result = run(job, log, signal);
-    await gate;
-    return result;
-  });
+  const gate = await gatedWorker(ran);
   await cinema.service.resume(film);
   await eventually(() => ran.length === 1, { what: 'the first shot' });
   await cinema.service.pause(film);
-  release();
+  gate.open();
   await eventually(async () => (await cinema.films.read(film))?.done === 1, { what: 'its end' });
   expect(await cinema.present(film)).toEqual(['state paused']);
   await cinema.service.resume(film);
@@ -258,21 +265,29 @@ test('what a shot was parked for, or had ended for, is on its record', async () 
   expect(all[1]?.toMs).toBeGreaterThanOrEqual(endedMs ?? Infinity);
 });
 
+test('of a film that is paused and resumed all day the last pauses are kept, and no more', async () => {
+  const film = await cinema.make(shots(1));
+  for (let count = 0; count < 100; count += 1) {
+    await cinema.service.pause(film);
+    await cinema.service.resume(film);
+  }
+  const id = (await cinema.films.read(film))?.jobId ?? '';
+  const { absences } = (await new RedisJobRecords(fixture.admin, fixture.keys).read(id))!;
+  expect(absences.length).toBeGreaterThan(50);
+  expect(absences.length).toBeLessThan(100);
+  const times = absences.flatMap(({ fromMs, toMs }) => [fromMs, toMs ?? 0]);
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  expect(Math.min(...times)).toBeGreaterThan(1e12);
+});
+
 test('a shot that is made while its film is paused is parked from its beginning', async () => {
   const records = new RedisJobRecords(fixture.admin, fixture.keys);
   const film = await cinema.make(shots(2));
   const ran: Body[] = [];
-  let release = (): void => undefined;
-  const gate = new Promise<void>((resolve) => (release = resolve));
-  const run = answering(ran);
-  await fixture.startWorker(async (job, log, signal) => {
-    const result = run(job, log, signal);
-    await gate;
-    return result;
-  });
+  const gate = await gatedWorker(ran);
   await eventually(() => ran.length === 1, { what: 'the first shot' });
   await cinema.service.pause(film);
-  release();
+  gate.open();
   await eventually(async () => (await cinema.films.read(film))?.done === 1, { what: 'its end' });
   const second = (await cinema.films.read(film))?.jobId ?? '';
   const { absences, createdMs } = (await records.read(second))!;

@@ -1,8 +1,8 @@
 import type { DispatchRecord, EndRecord } from '../../ports/dispatch-log.ts';
 import { connectRedis, whenReady } from './connection.ts';
+import { dispatchPages } from './dispatch-pages.ts';
 import { poolKeys } from './keys.ts';
 
-const PAGE = 1000;
 const ANSWERS_WITHIN_MS = 5000;
 
 /**
@@ -18,15 +18,9 @@ export async function readDispatchRecords(
   try {
     await whenReady(redis, ANSWERS_WITHIN_MS);
     const records: (DispatchRecord | EndRecord)[] = [];
-    for (let from = '-'; ;) {
-      const page = await redis.xrange(poolKeys(poolName).dispatches, from, '+', 'COUNT', PAGE);
-      records.push(
-        ...page.map(([, [, json]]) => JSON.parse(json ?? 'null') as DispatchRecord | EndRecord),
-      );
-      const last = page.at(-1);
-      if (last === undefined || page.length < PAGE) return records;
-      from = `(${last[0]}`;
-    }
+    for await (const page of dispatchPages(redis, poolKeys(poolName).dispatches))
+      records.push(...page);
+    return records;
   } finally {
     redis.disconnect();
   }

@@ -1,15 +1,13 @@
 import type { Redis } from 'ioredis';
 import type { DispatchHistory, DispatchRecord, EndRecord } from '../../ports/dispatch-log.ts';
 import { unavailable } from './bull-job-queue.ts';
+import { dispatchPages, dispatchRecordOf } from './dispatch-pages.ts';
 import type { PoolKeys } from './keys.ts';
 
-const PAGE = 500;
 /** Records of one run: its dispatch, its end, and what others may have between them. */
 const ABOUT_ONE_RUN = 10;
 /** How long after its moment a record may come into the stream, in ms. */
 const LATE_MS = 5000;
-
-type Entry = [id: string, fields: string[]];
 
 /** Reads the capped stream that RedisDispatchLog writes. */
 export class RedisDispatchHistory implements DispatchHistory {
@@ -28,7 +26,7 @@ export class RedisDispatchHistory implements DispatchHistory {
     const info = await this.read(async () => this.redis.xinfo('STREAM', this.key));
     const fields = info as (string | number)[];
     const field = (name: string): number => Number(fields[fields.indexOf(name) + 1]);
-    return field('entries-added') > field('length') ? millisecondsOf(oldest) : 0;
+    return field('entries-added') > field('length') ? Number(oldest[0].split('-')[0]) : 0;
   }
 
   async *between(
@@ -38,16 +36,12 @@ export class RedisDispatchHistory implements DispatchHistory {
     const before = await this.read(async () =>
       this.redis.xrevrange(this.key, `${fromMs}-0`, '-', 'COUNT', ABOUT_ONE_RUN),
     );
-    yield goingOn(before.map(recordOf).toReversed());
-    for (let from = `(${fromMs}-0`; ;) {
-      const start = from;
-      const page = await this.read(async () =>
-        this.redis.xrange(this.key, start, `${toMs + LATE_MS}`, 'COUNT', PAGE),
-      );
-      yield page.map(recordOf).filter(({ atMs }) => atMs <= toMs);
-      const last = page.at(-1);
-      if (last === undefined || page.length < PAGE) return;
-      from = `(${last[0]}`;
+    yield goingOn(before.map(dispatchRecordOf).toReversed());
+    try {
+      const pages = dispatchPages(this.redis, this.key, `(${fromMs}-0`, `${toMs + LATE_MS}`);
+      for await (const page of pages) yield page.filter(({ atMs }) => atMs <= toMs);
+    } catch (error) {
+      throw unavailable(error);
     }
   }
 
@@ -65,8 +59,3 @@ function goingOn(records: (DispatchRecord | EndRecord)[]): (DispatchRecord | End
   const at = records.findLastIndex(({ kind }) => kind === 'dispatch');
   return at === -1 ? [] : records.slice(at);
 }
-
-const millisecondsOf = ([id]: Entry): number => Number(id.split('-')[0]);
-
-const recordOf = ([, [, json]]: Entry): DispatchRecord | EndRecord =>
-  JSON.parse(json ?? 'null') as DispatchRecord | EndRecord;

@@ -15,13 +15,17 @@ local function ensure_facts(pool, queue, id, now)
     string.format('{"m":"shared","r":"free","p":0,"o":"","y":0,"a":%.0f,"s":%s}', now, arr))
 end
 
+-- Bytes of `away` that are kept: some sixty absences. Who pauses and resumes a film all day must not fill Redis.
+local AWAY_BYTES = 2000
+
 -- Remembers, in `away` as `<p or e><from>-<to> ...`, how long a job was parked or had ended.
 local function back_from_absence(queue, id, now)
   local parked = rcall('HGET', queue .. id, 'parked')
   local from = parked or rcall('HGET', queue .. id, 'finishedOn')
   if not from then return end
   local before = rcall('HGET', queue .. id, 'away') or ''
-  rcall('HSET', queue .. id, 'away', string.format('%s%s%s-%.0f ', before, parked and 'p' or 'e', from, now))
+  local away = string.format('%s%s%s-%.0f ', before, parked and 'p' or 'e', from, now)
+  rcall('HSET', queue .. id, 'away', string.sub(away, -AWAY_BYTES))
   rcall('HDEL', queue .. id, 'parked')
 end
 
